@@ -33,15 +33,15 @@ def find_omissions(run: str, sentences: Sequence[str], least: float = 0.2) -> li
         sentences: ordinary text.
         least: coverage of a word that counts as translated.
     """
-    found = []
+    results = []
     for result in nmt.load(run).translate(sentences):
         omitted = []
         if result.weights is not None:
             coverage = result.weights[:-1, :-1].sum(0)  # without `</s>` of either side
             pairs = zip(result.source, coverage, strict=True)
             omitted = [word for word, covered in pairs if covered < least]
-        found.append(Omissions(result.text, omitted, len(result.source)))
-    return found
+        results.append(Omissions(result.text, omitted, len(result.source)))
+    return results
 
 
 if __name__ == "__main__":
@@ -49,8 +49,8 @@ if __name__ == "__main__":
     parser.add_argument("run", help="a run folder or a checkpoint")
     parser.add_argument("--least", type=float, default=0.2, help="coverage of a translated word")
     arguments = parser.parse_args()
-    found = find_omissions(arguments.run, sys.stdin.read().splitlines(), arguments.least)
-    for each in found:
+    results = find_omissions(arguments.run, sys.stdin.read().splitlines(), arguments.least)
+    for each in results:
         print(f"{each.translation}\t{' '.join(each.omitted)}")
-    omitted, words = sum(len(each.omitted) for each in found), sum(each.words for each in found)
+    omitted, words = sum(len(each.omitted) for each in results), sum(each.words for each in results)
     print(f"{omitted} of {words} source words have no translation", file=sys.stderr)

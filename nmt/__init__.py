@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from nmt.api import configure, plot_alignment, plot_by_length, scores
     from nmt.data.sources import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
-    from nmt.inference.force_decoding import ScoredSentence
     from nmt.inference.load import load_model as load
     from nmt.inference.model import Model
+    from nmt.inference.sentence import ScoredSentence
     from nmt.utils.errors import InputError
 
 __version__ = "0.1.0"
@@ -44,7 +44,7 @@ _HOMES = {
     "CorpusScore": "nmt.evaluation.metric.CorpusScore",
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
-    "ScoredSentence": "nmt.inference.force_decoding.ScoredSentence",
+    "ScoredSentence": "nmt.inference.sentence.ScoredSentence",
     "built_in_corpus": "nmt.data.sources.built_in_corpus",
     "compare": "nmt.api.compare_runs",
     "configure": "nmt.api.configure",

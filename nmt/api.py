@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.config import TrainConfig
-    from nmt.inference.force_decoding import ScoredSentence
+    from nmt.inference.sentence import ScoredSentence
     from nmt.report.comparison import Comparison
 
 
@@ -105,10 +105,10 @@ def plot_alignment(
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import style
 
-    if result.row is None or result.weights is None:
+    if result.weights is None:
         raise ValueError("plot_alignment: this result has no attention weights")
     with style():
-        figure = heatmap_figure(dict(result.row), title or result.text)
+        figure = heatmap_figure(result.row(1), title or result.text)
         _save(figure, file)
     return figure
 

@@ -7,6 +7,8 @@ python -m nmt.baseline phrase_based.tune_sentences=0
 
 from __future__ import annotations
 
+from typing import Any
+
 from nmt.cli.command import command
 from nmt.config import BaselineConfig
 
@@ -21,7 +23,9 @@ SECTIONS = (
 def main(composed: BaselineConfig) -> None:
     """A run from training text to results.json."""
     from nmt.config.schema import to_containers
-    from nmt.inference.test_sets import evaluate_system, read_examples
+    from nmt.data.tokenise import tokenisers
+    from nmt.evaluation.records import system_record
+    from nmt.inference.test_sets import evaluate, pair_record, read_examples
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.report.publish import publish
@@ -35,7 +39,16 @@ def main(composed: BaselineConfig) -> None:
     with run.at_work(), tuned_system(run.config, text, tables) as (system, train, valid):
         vocabularies = text.source_vocabulary, text.target_vocabulary
         sets = read_examples(run.config, text.test.values())
-        scores = evaluate_system(run.config, run.folder.path, sets, vocabularies, system.translate)
+        moses = tokenisers(run.config.data, run.config.tokenizer)[1]
+
+        def translate_set(examples: Any, title: str) -> Any:
+            hypotheses = system.translate([each.source for each in examples], title)
+            return [
+                system_record(pair_record(each, vocabularies), words, moses.detokenise(words))
+                for each, words in zip(examples, hypotheses, strict=True)
+            ], []
+
+        scores = evaluate(run.config, sets, run.folder.path, translate_set)
         config = to_containers(run.config)
         about = describe_run(
             run,

@@ -10,6 +10,8 @@ python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 
 from __future__ import annotations
 
+from functools import partial
+
 from nmt.cli.command import command
 from nmt.config import EvaluateConfig
 
@@ -19,7 +21,7 @@ def main(composed: EvaluateConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
-    from nmt.inference.test_sets import evaluate_model, held_out_splits, read_examples
+    from nmt.inference.test_sets import evaluate, held_out_splits, read_examples, translate_set
     from nmt.report.publish import publish
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import Outcome, describe_model, describe_run
@@ -29,11 +31,13 @@ def main(composed: EvaluateConfig) -> None:
     run = start_evaluation(composed)
     run.trainer = make_trainer(run.config.trainer, run.folder.path)
     model = from_checkpoints(run.members, run.config)
-    vocabularies = model.codec.source, model.codec.target
+    vocabularies = model.source, model.target
     sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with run.at_work():
         scores = on_every_rank(
-            run.trainer, model.network, lambda: evaluate_model(model, sets, run.folder.path)
+            run.trainer,
+            model.network,
+            lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
         export_live(model, run.folder.path)
         about = describe_run(run, Outcome.of_checkpoint(run), **describe_model(model))

@@ -10,13 +10,17 @@ column of links, separated by a tab; `alignments=json` prints one JSON object pe
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.cli.command import command
 from nmt.config import ScoreConfig
+
+if TYPE_CHECKING:
+    from nmt.inference.sentence import ScoredSentence
 
 log = logging.getLogger(__name__)
 
@@ -24,24 +28,24 @@ log = logging.getLogger(__name__)
 @command("score")
 def main(composed: ScoreConfig) -> None:
     from nmt.data.lines import check_file, read_parallel
-    from nmt.inference.lines import pair_line
     from nmt.inference.load import load_for_command
     from nmt.utils.progress import Stage
 
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
     model = load_for_command(composed)
     config = model.config
-    attention = bool(composed.page or composed.alignments)
     rows: list[dict[str, Any]] = []
     total, symbols, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
-            for scored in model.score(lines, tokenised=composed.tokenised, attention=attention):
+            for scored in model.score(
+                lines, tokenised=composed.tokenised, runners_up=bool(composed.page)
+            ):
                 number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
-                print(pair_line(composed, number, scored), flush=number % 64 == 0)
+                print(printed_line(composed.alignments, number, scored), flush=number % 64 == 0)
                 if composed.page:
-                    rows.append({"id": number, **(scored.row or {}), "reference": []})
+                    rows.append(scored.row(number))
             stage.advance(len(lines))
     if composed.page:
         from nmt.report.page import build_explorer
@@ -54,6 +58,14 @@ def main(composed: ScoreConfig) -> None:
             "%d pairs: NLL/sentence %.3f, NLL/symbol %.4f, perplexity %.2f",
             number, -total / number, nll, perplexity
         )  # fmt: skip
+
+
+def printed_line(alignments: str | None, number: int, scored: ScoredSentence) -> str:
+    """The output for pair `number` (from 1)."""
+    if alignments == "json":
+        record = {"line": number, "source": scored.source, **scored.to_json()}
+        return json.dumps(record, ensure_ascii=False)
+    return "\t".join([f"{scored.score:.4f}", *([scored.links] if alignments else [])])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ python -m nmt.train +experiment=rnnsearch50 initial_checkpoint=outputs/2026-01-3
 
 from __future__ import annotations
 
+from functools import partial
+
 from nmt.cli.command import command
 from nmt.config import TrainConfig
 from nmt.training.signals import Stop, stoppable
@@ -28,7 +30,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.inference.live_export import export_live
-        from nmt.inference.test_sets import evaluate_model, read_examples
+        from nmt.inference.test_sets import evaluate, read_examples, translate_set
         from nmt.report.loggers import log_heatmaps
         from nmt.report.publish import publish
         from nmt.training.fit import Training
@@ -48,7 +50,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
         scores = on_every_rank(
             training.trainer,
             model.network,
-            lambda: evaluate_model(model, sets, run.folder.path),
+            lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
         export_live(model, run.folder.path)
         about = describe_run(run, outcome, **describe_model(model))

@@ -12,20 +12,26 @@ an ensemble. At a terminal each line is answered when it is typed.
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt.cli.command import command
 from nmt.config import TranslateConfig
+
+if TYPE_CHECKING:
+    from nmt.inference.sentence import ScoredSentence
 
 log = logging.getLogger(__name__)
 
 
 @command("translate")
 def main(composed: TranslateConfig) -> None:
-    from nmt.inference.lines import batches_of_lines, translation_lines
+    from nmt.data.lines import batches_of_lines
     from nmt.inference.load import load_for_command
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
@@ -37,27 +43,25 @@ def main(composed: TranslateConfig) -> None:
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
     drawn = bool(composed.heatmap or composed.page)
-    numbered = config.search.nbest > 1
     rows: list[dict[str, Any]] = []
     number, typed = 0, sys.stdin.isatty()
     if typed:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
-    with Stage(
-        "translating", unit="line", shown=config.trainer["enable_progress_bar"] and not typed
-    ) as stage:
+    shown = config.trainer["enable_progress_bar"] and not typed
+    with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
             for best in model.translate(
                 lines,
                 tokenised=composed.tokenised,
                 attention=drawn or composed.alignments is not None,
+                runners_up=bool(composed.page),
             ):
                 number += 1
-                if drawn and best.row:
-                    row = {"id": number, **best.row, "reference": []}
-                    rows.append(row)
-                    draw(row, composed.heatmap)
-                for line in translation_lines(composed, number, best, numbered):
+                if drawn and best.source:
+                    rows.append(best.row(number))
+                    draw(rows[-1], composed.heatmap)
+                for line in printed_lines(composed, number, best, config.search.nbest > 1):
                     print(line)
                 stage.advance()
             sys.stdout.flush()
@@ -69,6 +73,25 @@ def main(composed: TranslateConfig) -> None:
         from nmt.report.page import build_explorer
 
         build_explorer(rows, composed.page, label=config.name)
+
+
+def printed_lines(
+    options: TranslateConfig, number: int, best: ScoredSentence, numbered: bool
+) -> Iterator[str]:
+    """The output for line `number` (from 1) of the input; empty columns for an empty line."""
+    if options.alignments == "json":
+        translations = [{"text": each.text, **each.to_json()} for each in best.nbest]
+        record = {"line": number, "source": best.source, "translations": translations}
+        yield json.dumps(record, ensure_ascii=False)
+        return
+    for each in best.nbest or [best]:
+        columns = [str(number)] if numbered else []
+        if options.scores:
+            columns.append("" if math.isnan(each.score) else f"{each.score:.4f}")
+        columns.append(each.text if options.detokenise else " ".join(each.tokens))
+        if options.alignments:
+            columns.append(each.links)
+        yield "\t".join(column.replace("\t", " ") for column in columns)
 
 
 def ask(language: str) -> None:

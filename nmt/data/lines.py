@@ -14,13 +14,14 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
 from nmt.utils.errors import InputError
 
 BOM = "\ufeff"
+READ_BYTES = 1 << 20
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
@@ -126,6 +127,24 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
             " convert the text to UTF-8"
         ) from error
     return line.removeprefix(BOM) if number == 1 else line
+
+
+def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
+    """Lists of at most `most` lines of a stream, in order, each yielded as soon as it was read.
+
+    Raises:
+        InputError: if a line is not text as in `decode_line`.
+    """
+    pending, number = b"", 0
+    while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
+        *complete, pending = (pending + chunk).split(b"\n")
+        lines = [
+            decode_line(raw, "standard input", number + n) for n, raw in enumerate(complete, 1)
+        ]
+        number += len(lines)
+        yield from (lines[start : start + most] for start in range(0, len(lines), most))
+    if pending:
+        yield [decode_line(pending, "standard input", number + 1)]
 
 
 def read_parallel(paths: Sequence[Path], limit: int | None = None) -> Iterator[tuple[str, ...]]:

@@ -17,6 +17,8 @@ from typing import Any
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
+from nmt.config import DataConfig, TokenizerConfig
+
 # Languages with Moses rules; sacremoses handles two of them without a list of abbreviations.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
@@ -198,3 +200,8 @@ def split(text: str) -> list[str]:
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
     """The process-wide tokeniser of a language; arguments as `Tokeniser`."""
     return Tokeniser(language, normalise, characters)
+
+
+def tokenisers(data: DataConfig, options: TokenizerConfig) -> list[Tokeniser]:
+    """The tokenisers of the source and of the target language of a configuration."""
+    return [tokeniser(each, options.normalise, options.characters) for each in data.languages]

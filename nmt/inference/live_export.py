@@ -81,7 +81,7 @@ def live_model(trained: Model) -> bytes | str:
     for kind in map(plain_class, layers + [function] * (function is not None)):
         if kind not in LAYERS[name]:
             return f"the page does not know {kind.__name__} in {name}"
-    vocabularies = [_described(each) for each in (trained.codec.source, trained.codec.target)]
+    vocabularies = [_described(each) for each in (trained.source, trained.target)]
     if None in vocabularies:
         return "the page does not know the tokenizer"
     options = config.tokenizer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ from hydra.core.hydra_config import HydraConfig
 
 from nmt.config import Config, LinesConfig
 from nmt.config.loading import apply_typed
-from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
-from nmt.inference.wandb_checkpoint import download
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
 from nmt.utils.arguments import as_list
-from nmt.utils.devices import check_accelerator, resolve_threads
-from nmt.utils.errors import InputError
+from nmt.utils.devices import check_accelerator, resolve_threads, use_threads, uses_gpu
+from nmt.utils.errors import InputError, first_line
+from nmt.utils.wandb_key import WITHOUT_KEY, has_key
+
+ARTIFACT = re.compile(r"wandb:([\w.-]+/[^/\\#?%:\s]+/[\w.-]+):[^/\\:\s]+", re.ASCII)
 
 
 def load_model(
@@ -45,7 +47,7 @@ def load_model(
         InputError: naming the file, if it is missing, damaged, or not a checkpoint of nmt, or if
             several cannot be an ensemble.
     """
-    members = read_members(as_list(path), as_list(trust))
+    members = read_members(path, as_list(trust))
     config = copy.deepcopy(members[0].config)
     config.trainer["accelerator"], config.threads = accelerator, threads
     if precision is not None:
@@ -69,10 +71,12 @@ def load_for_command(composed: LinesConfig) -> Model:
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
     """The model, for the accelerator that was typed; the stored one need not exist here."""
     check_accelerator(accelerator)
-    config.threads = resolve_threads(
-        config.threads, config.trainer["accelerator"], config.model.hidden, 1
-    )
-    return from_checkpoints(members, config)
+    chosen = config.trainer["accelerator"]
+    config.threads = resolve_threads(config.threads, chosen, config.model.hidden, 1)
+    use_threads(config.threads)
+    model = from_checkpoints(members, config)
+    model.network.to("cuda" if uses_gpu(chosen) else "cpu")
+    return model
 
 
 def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
@@ -84,19 +88,24 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
         InputError: as `read_checkpoint` and `download`; and where members differ in what an
             ensemble shares.
     """
-    files = [named] if isinstance(named, str | Path) else list(named or ())
-    if not files:
+    members = [read_checkpoint(_path_of(str(file)), trust) for file in as_list(named)]
+    if not members:
         raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
-    members = [read_checkpoint(_path_of(str(file)), trust) for file in files]
     first, *others = members
     for other in others:
-        for name, value in _shared(other).items():
-            if value != _shared(first)[name]:
-                raise InputError(
-                    f"checkpoint={other.path}: its {name} is not that of {first.path}; models are "
-                    "averaged word by word, so that all must be trained on one prepared text"
-                )
+        if _language_of(other) != _language_of(first):
+            raise InputError(
+                f"checkpoint={other.path}: its vocabularies, languages or tokenizer are not those of "
+                f"{first.path}; models are averaged word by word"
+            )
     return members
+
+
+def _language_of(checkpoint: Checkpoint) -> list[Any]:
+    """What all members of an ensemble have in common."""
+    config = checkpoint.config
+    states = [vocabulary.state() for vocabulary in checkpoint.vocabularies]
+    return [*states, config.data.languages, config.tokenizer]
 
 
 def _path_of(file: str) -> Path:
@@ -106,16 +115,32 @@ def _path_of(file: str) -> Path:
     return best if best.is_file() else Path(file)
 
 
-def _shared(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What all members of an ensemble have in common."""
-    config = checkpoint.config
-    return {
-        "source vocabulary": checkpoint.source_vocabulary.state(),
-        "target vocabulary": checkpoint.target_vocabulary.state(),
-        "data.languages": list(config.data.languages),
-        "tokenizer.normalise": config.tokenizer.normalise,
-        "tokenizer.characters": config.tokenizer.characters,
-    }
+def download(name: str) -> Path:
+    """Downloads the one checkpoint of an artifact that `WandbLogger(log_model=true)` logged.
+
+    Args:
+        name: `wandb:ENTITY/PROJECT/NAME:ALIAS`.
+
+    Raises:
+        InputError: for a misspelt name, without a key, and where W&B does not give one file.
+    """
+    match = ARTIFACT.fullmatch(name)
+    if not match or "/.." in name:
+        raise InputError(f"checkpoint={name}: must be wandb:ENTITY/PROJECT/NAME:ALIAS")
+    if not has_key():
+        raise InputError(f"checkpoint={name}: {WITHOUT_KEY}, or name a file")
+    import wandb
+    from wandb.env import get_cache_dir
+
+    try:
+        artifact = wandb.Api().artifact(name.removeprefix("wandb:"))
+        files = artifact.manifest.entries
+        [entry] = [files[file] for file in files if re.fullmatch(r"[\w=.-]+\.ckpt", file)]
+        folder = get_cache_dir() / "nmt" / match[1] / str(artifact.version)
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(entry.download(root=str(folder), skip_cache=True))
+    except Exception as error:  # the network, the key, the rights, the name, the number of files
+        raise InputError(f"checkpoint={name}: not downloaded: {first_line(error)}") from error
 
 
 def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
@@ -134,13 +159,13 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
     for member, network in zip(members, networks, strict=True):
         intervene(network, config.evaluation.attention, str(member.path))
     model = Model(
-        network=Ensemble(networks).eval() if others else networks[0],
-        codec=Codec.of(config, *first.vocabularies),
-        config=config,
+        Ensemble(networks).eval() if others else networks[0],
+        *first.vocabularies,
+        config,
         dictionary=next((m.dictionary for m in members if m.dictionary is not None), None),
         checkpoints=[member.path for member in members],
     )
-    return model.searching(None, None, {})
+    return model.searching()
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:

@@ -1,8 +1,10 @@
 """`Model`: a trained model that translates, scores and encodes sentences (`nmt.load`).
 
-Test sets, `nmt.translate`, `nmt.score` and Python programs all take this path: batches of ids
-become hypotheses (`Model.search`), likelihoods and attention (`force_decode`), and then sentences
-of words (`Model.describe`).
+Test sets, `nmt.translate`, `nmt.score` and Python programs all take this path: a batch of sentences
+becomes hypotheses (`Model.search`), likelihoods and attention (`Model.force_decode`), and sentences of
+words with both (`Model.describe`).
+
+S source symbols, T target symbols, both with `</s>`; J source words, I target words without it.
 """
 
 from __future__ import annotations
@@ -20,23 +22,23 @@ import torch
 
 from nmt.config import Config, SearchConfig
 from nmt.config.loading import section
-from nmt.data.batch import pad
+from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
-from nmt.data.tokenise import split
-from nmt.data.vocabulary import UNKNOWN, spelt, written_words
-from nmt.evaluation.alignment import attended_words
-from nmt.evaluation.records import Record
-from nmt.inference.force_decoding import Codec, ScoredSentence, force_decode
+from nmt.data.tokenise import split, tokenisers
+from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, spelt, until_end, written_words
+from nmt.evaluation.alignment import attended_words, first_symbols, word_weights
+from nmt.inference.sentence import ScoredSentence
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
-from nmt.search import Hypothesis, beam_search
+from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
 from nmt.utils.arguments import as_list
-from nmt.utils.devices import resolve_precision, use_threads, uses_gpu
-from nmt.utils.errors import InputError
+from nmt.utils.devices import resolve_precision
+from nmt.utils.errors import InputError, RunError
 from nmt.utils.workers import map_batches
 
-RUNNERS_UP = 5  # other symbols per step in the rows that the page shows
+RUNNERS_UP = 5  # symbols listed per step, as the page shows them
 
+Words = Sequence[str]
 Result = TypeVar("Result")
 
 
@@ -46,27 +48,25 @@ class Model:
 
     Attributes:
         network: the `torch.nn.Module`, in evaluation mode.
-        codec: vocabularies and tokenisers.
-        config: `search`, `evaluation`, the languages, the device and the threads are used.
+        source, target: the vocabularies.
+        config: `search`, `evaluation`, the languages, the precision and the threads are used.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
         checkpoints: the file, or the files of an ensemble.
     """
 
     network: Network | Ensemble
-    codec: Codec
+    source: Vocabulary
+    target: Vocabulary
     config: Config
     dictionary: Mapping[str, str] | None = None
     checkpoints: Sequence[Path] = ()
 
     def __repr__(self) -> str:
-        source, target = self.languages
-        files = ", ".join(map(str, self.checkpoints))
-        return f"<{self.config.name}, {source} to {target}, {files}>"
+        return f"<{self.config.name}, {', '.join(map(str, self.checkpoints))}>"
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes of the source and of the target language."""
-        return tuple(self.config.data.languages)
+    def detokenise(self, words: Words) -> str:
+        """Words of the target language as ordinary text."""
+        return tokenisers(self.config.data, self.config.tokenizer)[1].detokenise(words)
 
     @overload
     def translate(self, sentences: str, **options: Any) -> ScoredSentence: ...
@@ -82,6 +82,7 @@ class Model:
         nbest: int | None = None,
         tokenised: bool = False,
         attention: bool = True,
+        runners_up: bool = False,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
         """The best translation of each sentence, in order; of a single string, its translation.
@@ -92,39 +93,34 @@ class Model:
             nbest: number of translations in `ScoredSentence.nbest`; the beam is as wide at least.
             tokenised: the sentences hold tokens separated by spaces.
             attention: force-decode the translations for attention and log-probabilities.
+            runners_up: with `attention`, list the most probable other symbols of each step.
             search: other keys of the section `search`, such as `length_penalty=0.6`.
 
         Raises:
             InputError: naming the key, if one is unknown or its value out of bounds.
             RunError: if a probability is NaN.
         """
-        model = self.searching(beam, nbest, search)
-        model.place()
-        words_of = split if tokenised else self.codec.tokenise[0]
-        sources = [words_of(line) for line in as_list(sentences)]
+        model = self.searching(beam_size=beam, nbest=nbest, **search)
+        sources = self._words(as_list(sentences), tokenised)
         filled = [place for place, words in enumerate(sources) if words]
-        ids = [self.codec.source.encode(sources[place]) for place in filled]
 
-        def work(places: list[int]) -> list[list[ScoredSentence]]:
-            hypotheses = model.search([ids[place] for place in places])
-            words = [sources[filled[place]] for place in places]
+        def work(places: list[int]) -> list[tuple[ScoredSentence, ...]]:
+            batch = [sources[filled[place]] for place in places]
+            lists = model.search(batch)
             pairs = [
-                (w, each) for w, nbest in zip(words, hypotheses, strict=True) for each in nbest
+                (words, each) for words, best in zip(batch, lists, strict=True) for each in best
             ]
-            described = iter(model.describe(pairs, range(len(pairs)) if attention else ()))
-            return [list(itertools.islice(described, len(nbest))) for nbest in hypotheses]
+            described = iter(model.describe(pairs, range(len(pairs) * attention), runners_up))
+            return [tuple(itertools.islice(described, len(best))) for best in lists]
 
-        results = [ScoredSentence("", [], math.nan, []) for _ in sources]
-        for place, best in model.in_batches([len(each) for each in ids], work):
-            results[filled[place]] = dataclasses.replace(best[0], nbest=tuple(best))
+        results = [ScoredSentence([], [], "", math.nan) for _ in sources]
+        lengths = [len(self.source.encode(sources[place])) for place in filled]
+        for place, best in model.in_batches(lengths, work):
+            results[filled[place]] = dataclasses.replace(best[0], nbest=best)
         return results[0] if isinstance(sentences, str) else results
 
     def score(
-        self,
-        pairs: Sequence[Sequence[str]],
-        *,
-        tokenised: bool = False,
-        attention: bool = True,
+        self, pairs: Sequence[Sequence[str]], *, tokenised: bool = False, runners_up: bool = False
     ) -> list[ScoredSentence]:
         """The log-probability of given translations, and their alignment, in order.
 
@@ -132,36 +128,27 @@ class Model:
             pairs: (source, target), ordinary text, one sentence each. A target word outside the
                 vocabulary has the probability of `<unk>`.
             tokenised: the sentences hold tokens separated by spaces.
-            attention: also give attention and log-probabilities.
+            runners_up: list the most probable other symbols of each step.
 
         Raises:
             RunError: if a probability is NaN.
             ValueError: for a pair that does not have two sentences.
         """
-        self.place()
-        codec, runners_up = self.codec, RUNNERS_UP if attention else 0
-        source_words, target_words = (split, split) if tokenised else codec.tokenise
-        words = [(source_words(source), target_words(target)) for source, target in pairs]
-        ids = [
-            (codec.source.encode(source), codec.target.encode(target)) for source, target in words
-        ]
+        sources = self._words([source for source, _ in pairs], tokenised)
+        targets = self._words([target for _, target in pairs], tokenised, side=1)
+        ids = [self.target.encode(words) for words in targets]
 
         def work(places: list[int]) -> list[ScoredSentence]:
-            given = zip(*(ids[place] for place in places), strict=True)
-            decodings = force_decode(self.network, *given, runners_up=runners_up)
-            scored = []
-            for place, decoding in zip(places, decodings, strict=True):
-                source, target = words[place]
-                total = sum(decoding.log_probabilities)
-                row = decoding.row(codec, source, target, total) if attention else None
-                text = codec.detokenise(target) if tokenised else pairs[place][1]
-                symbols = len(decoding.ids)
-                scored.append(ScoredSentence(text, target, total, source, symbols, row=row))
-            return scored
+            batch = [sources[n] for n in places], [ids[n] for n in places]
+            results = []
+            for n, forced in zip(places, self.force_decode(*batch, runners_up), strict=True):
+                text = self.detokenise(targets[n]) if tokenised else pairs[n][1]
+                results.append(dataclasses.replace(forced, tokens=targets[n], text=text))
+            return results
 
-        lengths = [max(len(source), len(target)) for source, target in ids]
-        results = dict(self.in_batches(lengths, work))
-        return [results[place] for place in range(len(ids))]
+        source_lengths = [len(self.source.encode(words)) for words in sources]
+        lengths = list(map(max, source_lengths, map(len, ids)))
+        return self._in_order(lengths, work)
 
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False
@@ -179,50 +166,39 @@ class Model:
         Raises:
             TypeError: for an ensemble, whose models have no vectors in common.
         """
-        network, device = self.network, self.place()
+        network = self.network
         if not isinstance(network, Network):
             raise TypeError("encode: an ensemble has no vectors of its own; load one checkpoint")
-        words_of = split if tokenised else self.codec.tokenise[0]
-        ids = [self.codec.source.encode(words_of(line)) for line in as_list(sentences)]
+        words = self._words(as_list(sentences), tokenised)
+        ids = [self.source.encode(each) for each in words]
 
         @torch.no_grad()
         def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-            source, mask = (tensor.to(device) for tensor in pad([ids[place] for place in places]))
-            memory = network.encode(source, mask)
+            memory = network.encode(*self._padded([ids[place] for place in places]))
             annotations, summary = memory.annotations.float().cpu(), memory.summary.float().cpu()
             return [
                 (annotations[n, : len(ids[place])].numpy(), summary[n].numpy())
                 for n, place in enumerate(places)
             ]
 
-        results = dict(self.in_batches([len(each) for each in ids], work))
-        return [results[place] for place in range(len(ids))]
+        return self._in_order(list(map(len, ids)), work)
 
-    def searching(self, beam: int | None, nbest: int | None, search: Mapping[str, Any]) -> Model:
-        """The model with other settings of the search; raises InputError as `translate`."""
-        given = {**search, "beam_size": beam, "nbest": nbest}
-        changes = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in given.items()
-            if value is not None
-        }
+    def searching(self, **search: Any) -> Model:
+        """The model with other keys of the section `search`, where they are not None.
+
+        Raises:
+            InputError: as `translate`, and for a dictionary that the checkpoint lacks.
+        """
+        changes = {key: value for key, value in search.items() if value is not None}
         values = dataclasses.asdict(self.config.search) | changes
         settings = section(SearchConfig, values, "search.")
         settings.beam_size = max(settings.beam_size, settings.nbest)
         if settings.replace_unk == "dictionary" and self.dictionary is None:
             raise InputError(
                 f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; a "
-                "training with attention and tokenizer=words learns one; or "
-                "take copy"
+                "training with attention and tokenizer=words learns one; or take copy"
             )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))
-
-    def place(self) -> torch.device:
-        """Moves the network to the device of `trainer.accelerator`, and returns it."""
-        use_threads(self.config.threads)
-        device = torch.device("cuda" if uses_gpu(self.config.trainer["accelerator"]) else "cpu")
-        self.network.to(device)
-        return device
 
     def in_batches(
         self,
@@ -251,73 +227,148 @@ class Model:
         bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         workers = threads if isinstance(threads, int) else 1
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            done = map_batches(work, batches, workers, device)
-            for places, results in zip(batches, done, strict=True):
+            finished = map_batches(work, batches, workers, device)
+            for places, results in zip(batches, finished, strict=True):
                 yield from zip(places, results, strict=True)
 
     def search(
-        self, sources: Sequence[Sequence[int]], *, forbid_unknown: bool = False
+        self, sources: Sequence[Words], *, forbid_unknown: bool = False
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of a batch of encoded sentences; see `beam_search`."""
+        """The hypotheses of a batch of source sentences; see `beam_search`."""
         if not sources:
             return []
-        source, mask = (tensor.to(self.network.device) for tensor in pad(sources))
-        return beam_search(self.network, source, mask, self.config.search, forbid_unknown)
+        ids = [self.source.encode(words) for words in sources]
+        return beam_search(self.network, *self._padded(ids), self.config.search, forbid_unknown)
+
+    @torch.no_grad()
+    def force_decode(
+        self, sources: Sequence[Words], targets: Sequence[Sequence[int]], runners_up: bool = False
+    ) -> list[ScoredSentence]:
+        """The likelihood and attention of a batch of given translations; `text` stays empty.
+
+        Subwords become words: a word has the sum of its subwords' log-probabilities.
+
+        Args:
+            sources: words of each sentence.
+            targets: ids of each translation, END last.
+            runners_up: list the most probable other symbols, which costs the logits once more.
+
+        Raises:
+            RunError: if a probability is NaN.
+        """
+        if not sources:
+            return []
+        ids = [self.source.encode(words) for words in sources]
+        batch = collate(ids, targets).to(self.network.device)
+        forced = self.network(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        nll = forced.nll.float().cpu().numpy()
+        if np.isnan(nll).any():
+            raise RunError(NOT_NUMBERS)
+        if runners_up:
+            scores = self.network.logits(forced.readout).float().log_softmax(2)
+            scores = scores.scatter(2, batch.target.unsqueeze(2), -torch.inf)
+            best = scores.topk(min(RUNNERS_UP, scores.shape[2] - 1), 2)
+        if forced.weights is not None and forced.log_normaliser is not None:
+            weights = forced.weights.float().cpu().numpy()
+            log_normaliser = forced.log_normaliser.float().cpu().numpy()
+        results = []
+        for n, (words, source, target) in enumerate(zip(sources, ids, targets, strict=True)):
+            index = self.target.word_index(target)
+            first = first_symbols(index).tolist()  # of each word
+            log_p = (-nll[n, : len(target)]).tolist()
+            ends = itertools.pairwise([*first, len(target)])
+            sentence = ScoredSentence(
+                source=list(words),
+                tokens=self.target.decode(target),
+                text="",
+                score=sum(log_p),
+                symbols=len(target),
+                log_probabilities=np.array([sum(log_p[start:end]) for start, end in ends]),
+            )
+            if forced.weights is not None:
+                between = weights[n, : len(target), : len(source)]
+                between = word_weights(between, self.source.word_index(source), index)
+                sentence = dataclasses.replace(
+                    sentence, weights=between, log_normaliser=log_normaliser[n, first]
+                )
+            if runners_up:
+                likely = (part[n, first].tolist() for part in (best.indices, best.values))
+                others = [
+                    list(zip(self.target.symbols(symbols), values, strict=True))
+                    for symbols, values in zip(*likely, strict=True)
+                ]
+                sentence = dataclasses.replace(sentence, runners_up=others)
+            results.append(sentence)
+        return results
 
     def describe(
-        self, pairs: Sequence[tuple[Sequence[str], Hypothesis]], with_rows: Collection[int]
+        self,
+        pairs: Sequence[tuple[Words, Hypothesis]],
+        attended: Collection[int] = (),
+        runners_up: bool = False,
     ) -> list[ScoredSentence]:
         """The words of hypotheses, `<unk>` replaced as `search.replace_unk` says.
 
         Args:
             pairs: source words, and a hypothesis of the search.
-            with_rows: positions of the pairs that get a row; they are force-decoded.
+            attended: positions of the pairs that are force-decoded for their attention, as those
+                whose unknown words are replaced are anyway.
+            runners_up: as of `force_decode`.
         """
-        codec, settings = self.codec, self.config.search
+        settings = self.config.search
         replace = settings.replace_unk != "none"
         dictionary = self.dictionary if settings.replace_unk == "dictionary" else None
-        words = [written_words(codec.target, hypothesis.tokens) for _, hypothesis in pairs]
-        rows: dict[int, Record] = {}
+        results = [
+            ScoredSentence(list(source), [], "", hypothesis.score) for source, hypothesis in pairs
+        ]
         forced = [
             place
             for place, (_, hypothesis) in enumerate(pairs)
-            if place in with_rows or (replace and UNKNOWN in hypothesis.tokens)
+            if place in attended or (replace and UNKNOWN in hypothesis.tokens)
         ]
         for start in range(0, len(forced), settings.batch_size):
             places = forced[start : start + settings.batch_size]
-            decodings = force_decode(
-                self.network,
-                [codec.source.encode(pairs[place][0]) for place in places],
-                [pairs[place][1].tokens for place in places],
-                runners_up=RUNNERS_UP if any(place in with_rows for place in places) else 0,
-            )
-            for place, decoding in zip(places, decodings, strict=True):
-                source, hypothesis = pairs[place]
-                if replace:
-                    words[place] = replace_unknown_words(
-                        words[place], decoding.weights, source, dictionary
-                    )
-                if place in with_rows:
-                    target = spelt(words[place])
-                    rows[place] = decoding.row(codec, source, target, hypothesis.score)
-        return [
-            ScoredSentence(
-                text=codec.detokenise(spelt(words[place])),
-                tokens=spelt(words[place]),
+            ids = [[*until_end(pairs[place][1].tokens), END] for place in places]
+            decoded = self.force_decode([pairs[place][0] for place in places], ids, runners_up)
+            for place, each in zip(places, decoded, strict=True):
+                results[place] = each
+        for place, (source, hypothesis) in enumerate(pairs):
+            words = written_words(self.target, hypothesis.tokens)
+            if replace:
+                weights = results[place].weights
+                words = replace_unknown_words(words, weights, source, dictionary)
+            results[place] = dataclasses.replace(
+                results[place],
+                tokens=spelt(words),
+                text=self.detokenise(spelt(words)),
                 score=hypothesis.score,
-                source=list(source),
                 symbols=len(hypothesis.tokens),
-                unknown=tuple(at for at, word in enumerate(words[place]) if word is None),
-                row=rows.get(place),
+                unknown=tuple(at for at, word in enumerate(words) if word is None),
             )
-            for place, (source, hypothesis) in enumerate(pairs)
-        ]
+        return results
+
+    def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
+        """The words of lines of the source (side 0) or target language."""
+        moses = tokenisers(self.config.data, self.config.tokenizer)[side]
+        return [split(line) if tokenised else moses.tokenise(line) for line in lines]
+
+    def _in_order(
+        self, lengths: Sequence[int], work: Callable[[list[int]], Sequence[Result]]
+    ) -> list[Result]:
+        """The results of `in_batches` in the order of the sentences."""
+        results = dict(self.in_batches(lengths, work))
+        return [results[place] for place in range(len(lengths))]
+
+    def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids (B, S) and mask (B, S) of some sentences on the network's device."""
+        source, mask = pad(ids)
+        return source.to(self.network.device), mask.to(self.network.device)
 
 
 def replace_unknown_words(
     words: Sequence[str | None],
     weights: np.ndarray | None,
-    source: Sequence[str],
+    source: Words,
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
     """Writes the attended source word, or its translation, for each `<unk>` (Luong et al., 2015).
@@ -326,8 +377,8 @@ def replace_unknown_words(
 
     Args:
         words: (I,) of a translation, without `</s>`; None for `<unk>`.
-        weights: (T, S) of attention; with `<unk>` in a vocabulary of words, T = I + 1.
-        source: words of the source, without `</s>`, as they were before the shortlist.
+        weights: (I + 1, J + 1) of attention.
+        source: (J,) words, as they were before the shortlist.
         dictionary: translations; a word that it lacks, such as a name or a number, is copied.
 
     >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.config.loading import load_plain
-from nmt.config.targets import reject_untrusted_targets
 from nmt.data.batch import Batch, pad
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
-from nmt.data.tokenise import tokeniser
+from nmt.data.tokenise import tokenisers
 from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
 from nmt.fused import is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
-from nmt.models.metrics import HeldOutMetrics, exact_sum
+from nmt.models.checkpoint import read_checkpoint
+from nmt.models.metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
 from nmt.search import beam_search
@@ -56,13 +56,12 @@ class Translator(pl.LightningModule, ABC):
         self.vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was
-        self.nll_sum, self.word_sum = exact_sum(), exact_sum()  # since the last log entry
+        self.log_sums = Sums(2)  # NLL and words since the last log entry
         sentences = self.config.evaluation.valid_sentences
         self.valid_metrics = HeldOutMetrics(self.config, "data.valid", sentences)
         self.test_metrics = nn.ModuleList()
         parts = self.parts(self.config.model, source_size)
-        reverse = self.config.data.reverse_source
-        self.network = assemble(self.config.model, parts, target_size, reverse_source=reverse)
+        self.network = assemble(self.config, parts, target_size)
         self.graphs = LossGraphs(enabled=self.config.model.graphs and is_fused(self.network))
 
     @staticmethod
@@ -96,15 +95,13 @@ class Translator(pl.LightningModule, ABC):
         """
         if self._trainer is None:
             return
-        self.nll_sum.update(nll)
-        self.word_sum.update(batch.words)
+        self.log_sums.update(nll, batch.words)
         trainer = self.trainer
         is_last = (index + 1) % trainer.accumulate_grad_batches == 0
         if is_last and (trainer.global_step + 1) % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
-            nll_per_word = self.nll_sum.compute() / self.word_sum.compute()
-            self.log("train/nll_per_word", nll_per_word, prog_bar=True)
-            self.nll_sum.reset()
-            self.word_sum.reset()
+            nll, words = self.log_sums.compute()
+            self.log("train/nll_per_word", nll / words, prog_bar=True)
+            self.log_sums.reset()
 
     def validation_step(self, batch: Batch, index: int) -> dict[str, Likelihood] | None:
         """Adds a batch of development pairs to `valid_metrics`, and returns their likelihood."""
@@ -154,19 +151,18 @@ class Translator(pl.LightningModule, ABC):
             Detokenised translations.
         """
         assert self.vocabularies is not None, "the vocabularies come with a checkpoint, or by `fit`"
-        (source, target), languages = self.vocabularies, self.config.data.languages
-        options = self.config.tokenizer
-        tokenisers = [tokeniser(each, options.normalise, options.characters) for each in languages]
-        ids, mask = pad([source.encode(tokenisers[0].tokenise(text)) for text in sentences])
+        source, target = self.vocabularies
+        read, written = tokenisers(self.config.data, self.config.tokenizer)
+        ids, mask = pad([source.encode(read.tokenise(text)) for text in sentences])
         training = self.training
         with torch.no_grad():
             self.eval()
-            found = beam_search(
+            lists = beam_search(
                 self.network, ids.to(self.device), mask.to(self.device), self.config.search
             )
             self.train(training)
-        written = [spelt(written_words(target, hypotheses[0].tokens)) for hypotheses in found]
-        return [tokenisers[1].detokenise(words) for words in written]
+        words = [spelt(written_words(target, hypotheses[0].tokens)) for hypotheses in lists]
+        return [written.detokenise(each) for each in words]
 
     def configure_gradient_clipping(
         self,
@@ -219,8 +215,8 @@ class Translator(pl.LightningModule, ABC):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds what translating elsewhere needs, and the sums since the last log entry, of all devices."""
-        sums = torch.stack([self.nll_sum.sum_value, self.word_sum.sum_value])
-        checkpoint["log_sums"] = self.trainer.strategy.reduce(sums, reduce_op="sum").tolist()
+        sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
+        checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = dict(self.description)
         if self.vocabularies is not None:
             for side, vocabulary in zip(("source", "target"), self.vocabularies, strict=True):
@@ -234,19 +230,12 @@ class Translator(pl.LightningModule, ABC):
             load_vocabulary(stored["target_vocabulary"]),
         )
         if self._trainer is not None and self.trainer.is_global_zero:
-            sums = (self.nll_sum, self.word_sum)
-            for metric, value in zip(sums, checkpoint["log_sums"], strict=True):
-                metric.update(value)
+            self.log_sums.update(*torch.tensor(checkpoint["log_sums"], dtype=torch.float64))
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *options: Any, **named: Any) -> Any:
-        """The trained model, as Lightning loads it.
-
-        Raises:
-            InputError: where the checkpoint names code outside `nmt`.
-        """
-        content = torch.load(checkpoint_path, map_location="cpu", weights_only=True)
-        reject_untrusted_targets(content["hyper_parameters"]["config"], named.pop("trust", ()))
+        """The trained model, as Lightning loads it; raises InputError as `read_checkpoint`."""
+        read_checkpoint(checkpoint_path, named.pop("trust", ()))
         return super().load_from_checkpoint(checkpoint_path, *options, **named)
 
 

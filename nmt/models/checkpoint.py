@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from nmt.config import Config, TrainConfig
 from nmt.config.loading import load_plain
 from nmt.config.targets import reject_untrusted_targets
-from nmt.data.vocabulary import Vocabularies, Vocabulary, load_vocabulary
+from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.layers import Network
 from nmt.models.networks import build_network
 from nmt.utils.errors import InputError, first_line
@@ -29,32 +29,29 @@ from nmt.utils.files import write_atomically
 KEY = "nmt"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint, read: everything that translating elsewhere needs.
 
     Attributes:
+        vocabularies: of the source and of the target.
         update: number of updates made.
-        outcome: `train`, `valid` and `history` of a finished run; empty before its end.
+        weights: of the LightningModule.
+        fingerprint: of the training and development text.
         typed: overrides that the training was started with.
+        outcome: `train`, `valid` and `history` of a finished run; empty before its end.
         dictionary: source word to target word, learnt from attention at the end of training.
     """
 
     path: Path
     config: TrainConfig
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
-    fingerprint: str
+    vocabularies: Vocabularies
     update: int
     weights: dict[str, torch.Tensor]
-    outcome: dict[str, Any] = field(default_factory=dict)
-    typed: Sequence[str] = ()
-    dictionary: dict[str, str] | None = None
-
-    @property
-    def vocabularies(self) -> Vocabularies:
-        """Of the source and of the target."""
-        return self.source_vocabulary, self.target_vocabulary
+    fingerprint: str
+    typed: Sequence[str]
+    outcome: dict[str, Any]
+    dictionary: dict[str, str] | None
 
     def network(self, config: Config | None = None) -> Network:
         """The trained network, ready to evaluate on the CPU, as `config` (or the stored one) says.
@@ -109,31 +106,26 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]
-        vocabularies = [load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target")]
+        source, target = (load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target"))
     except Exception as error:  # torch's own message would advise to load it unsafely
         raise InputError(
             f"checkpoint={path}: damaged, or not a checkpoint of nmt; "
             "a run folder has them in checkpoints/, such as best.ckpt"
         ) from error
     reject_untrusted_targets(values, trust)
-    return Checkpoint(
-        path=path,
-        config=stored_config(values, path),
-        source_vocabulary=vocabularies[0],
-        target_vocabulary=vocabularies[1],
-        fingerprint=stored.get("fingerprint", ""),
-        update=update,
-        weights=weights,
-        outcome=stored.get("outcome") or {},
-        typed=stored.get("typed") or (),
-        dictionary=stored.get("dictionary"),
-    )
-
-
-def stored_config(values: dict[str, Any], path: Path) -> TrainConfig:
-    """A stored configuration, checked against the schema like one that was typed."""
     try:
-        return load_plain(values)
+        config = load_plain(values)
     except Exception as error:
         reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
+    return Checkpoint(
+        path,
+        config,
+        (source, target),
+        update,
+        weights,
+        fingerprint=stored.get("fingerprint", ""),
+        typed=stored.get("typed") or (),
+        outcome=stored.get("outcome") or {},
+        dictionary=stored.get("dictionary"),
+    )

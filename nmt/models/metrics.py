@@ -6,12 +6,11 @@ B batch, S source length, T target length.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torchmetrics import MetricCollection, SumMetric
+from torchmetrics import Metric
 
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
@@ -27,11 +26,22 @@ ATTENTION = ("eos_weight", "last_word_weight", "attention_entropy")
 SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
-def exact_sum() -> SumMetric:
-    """A sum in float64, over all devices, in which NaN is kept."""
-    metric = SumMetric(nan_strategy="disable")
-    metric.set_dtype(torch.float64)
-    return metric
+class Sums(Metric):
+    """Sums in float64, over updates and devices, of `size` numbers."""
+
+    values: Tensor  # (size,)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.add_state("values", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, *numbers: Tensor) -> None:
+        """Adds a number () to each of the first sums."""
+        added = torch.stack([number.to(self.values) for number in numbers])
+        self.values[: len(added)] += added
+
+    def compute(self) -> Tensor:
+        return self.values
 
 
 class HeldOutMetrics(nn.Module):
@@ -49,18 +59,14 @@ class HeldOutMetrics(nn.Module):
 
     def __init__(self, config: Config, key: str, translated: int | None) -> None:
         super().__init__()
-        self.evaluation, self.key = config.evaluation, key
+        self.key = key
         name = key.removeprefix("data.test.")
         self.text = config.data.valid if key == "data.valid" else config.data.test[name]
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
         self.translated = translated
-        metrics: dict[str, Any] = {name: exact_sum() for name in SUMS}
-        metrics |= {
-            "bleu": ScoreByLength("bleu", edges=config.evaluation.edges or ()),
-            "alignment": ScoreByLength("alignment_error_rate", 6, []),
-        }
-        # no compute groups: each metric is updated with other arguments
-        self.metrics = MetricCollection(metrics, compute_groups=False)
+        self.sums = Sums(len(SUMS))
+        self.bleu = ScoreByLength("bleu", edges=config.evaluation.edges or ())
+        self.alignment = ScoreByLength("alignment_error_rate", 6, [])
 
     def update(
         self, network: Network, batch: Batch, likelihood: Likelihood, split: Pairs | None
@@ -72,51 +78,42 @@ class HeldOutMetrics(nn.Module):
             split: the text, whose words and gold alignments its rows name; None: only NLL and
                 attention are measured.
         """
-        self.metrics["nll"].update(likelihood.nll.double().sum())
-        self.metrics["words"].update(batch.words)
-        self.metrics["sentences"].update(len(batch))
+        sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch))]
         if likelihood.weights is not None:
-            self._add_attention(batch, likelihood.weights.float())
+            sums += _attention_sums(likelihood.weights.float(), batch)
+        self.sums.update(*sums)
         if split is None:
             return
         if likelihood.weights is not None:
-            self._add_alignments(batch, likelihood.weights.float(), split)
+            self._add_alignments(batch, likelihood.weights.float().cpu().numpy(), split)
         self._add_translations(network, batch, split)
 
     def scores(self) -> dict[str, float]:
         """The scores by name."""
-        found = {name: metric.compute() for name, metric in self.metrics.items()}
-        sums = {name: float(found[name]) for name in SUMS}
-        nll = sums["nll"] / max(sums["words"], 1)
+        sums = dict(zip(SUMS, self.sums.compute().tolist(), strict=True))
         scores = {
-            "nll_per_word": nll,
+            "nll_per_word": sums["nll"] / max(sums["words"], 1),
             "nll_per_sentence": sums["nll"] / max(sums["sentences"], 1),
         }
-        by_length = dict(found["bleu"])
+        by_length = self.bleu.compute()
         overall = by_length.pop("all")
         if by_length:
             scores["bleu"] = overall
             scores |= {f"bleu_by_length/{name}": score for name, score in by_length.items()}
         if sums["attended"]:
             scores |= {name: sums[name] / sums["attended"] for name in ATTENTION}
-        if not math.isnan(found["alignment"]["all"]):
-            scores["alignment_error_rate"] = found["alignment"]["all"]
+        error_rate = self.alignment.compute()["all"]
+        if not math.isnan(error_rate):
+            scores["alignment_error_rate"] = error_rate
         return scores
 
     def reset(self) -> None:
-        self.metrics.reset()
+        for metric in (self.sums, self.bleu, self.alignment):
+            metric.reset()
 
-    def _add_attention(self, batch: Batch, weights: Tensor) -> None:
-        last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
-        for name, position in (("eos_weight", last), ("last_word_weight", (last - 1).clamp(min=0))):
-            there = weights.gather(2, position[:, None, None].expand(-1, weights.shape[1], 1))
-            self.metrics[name].update(there.double().sum())
-        self.metrics["attention_entropy"].update(torch.special.entr(weights).double().sum())
-        self.metrics["attended"].update(batch.target_mask.sum())
-
-    def _add_alignments(self, batch: Batch, weights: Tensor, split: Pairs) -> None:
+    def _add_alignments(self, batch: Batch, weights: np.ndarray, split: Pairs) -> None:
         """Counts links against gold ones, of sentences that have them."""
-        for row, sentence in zip(batch.rows.tolist(), weights.cpu().numpy(), strict=True):
+        for row, sentence in zip(batch.rows.tolist(), weights, strict=True):
             pair = split[row]
             gold = gold_links(pair, self.text, self.key)
             if gold is None:
@@ -128,7 +125,7 @@ class HeldOutMetrics(nn.Module):
                 split.target_vocabulary.word_index(target),
             )
             counts = sentence_counts(words, gold)
-            self.metrics["alignment"].update(torch.tensor([counts]), torch.tensor([len(target)]))
+            self.alignment.update(torch.tensor([counts]), torch.tensor([len(target)]))
 
     def _add_translations(self, network: Network, batch: Batch, split: Pairs) -> None:
         most = len(split) if self.translated is None else self.translated
@@ -137,11 +134,22 @@ class HeldOutMetrics(nn.Module):
             return
         source, mask = batch.source[chosen], batch.source_mask[chosen]
         longest = int(mask.sum(1).max())
-        found = beam_search(network, source[:, :longest], mask[:, :longest], self.greedy)
+        lists = beam_search(network, source[:, :longest], mask[:, :longest], self.greedy)
         statistics, lengths = [], []
-        for row, hypotheses in zip(batch.rows[chosen].tolist(), found, strict=True):
+        for row, hypotheses in zip(batch.rows[chosen].tolist(), lists, strict=True):
             pair = split[row]
-            written = written_words(split.target_vocabulary, hypotheses[0].tokens)
-            statistics.append(sentence_statistics(written, pair["target"]))
+            words = written_words(split.target_vocabulary, hypotheses[0].tokens)
+            statistics.append(sentence_statistics(words, pair["target"]))
             lengths.append(len(pair["source"]))
-        self.metrics["bleu"].update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
+        self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
+
+
+def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
+    """Of weights (B, T, S): target symbols, and the sums over them in the order of `ATTENTION`."""
+    last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
+    shares = []
+    for position in (last, (last - 1).clamp(min=0)):
+        column = position[:, None, None].expand(-1, weights.shape[1], 1)
+        shares.append(weights.gather(2, column).double().sum())
+    entropy = torch.special.entr(weights).double().sum()
+    return [batch.target_mask.sum(), *shares, entropy]

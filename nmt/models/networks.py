@@ -52,20 +52,16 @@ def build_network(config: Config, source_size: int, target_size: int) -> Network
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
     """
-    target = config.model._target_
+    model, target = config.model, config.model._target_
     with named_by(f"model._target_={target}"):
         named: Any = None if target in PARTS else get_class(target)
-    parts = named.parts if named else PARTS[target]
-    reverse = config.data.reverse_source
-    model = config.model
-    return assemble(model, parts(model, source_size), target_size, reverse_source=reverse)
+        make_parts = named.parts if named else PARTS[target]
+    return assemble(config, make_parts(model, source_size), target_size)
 
 
-def assemble(
-    model: ModelConfig, parts: Parts, target_size: int, *, reverse_source: bool = False
-) -> Network:
-    """The initialised network of an encoder, a context and the sizes and options of `model`."""
-    encoder, context = parts
+def assemble(config: Config, parts: Parts, target_size: int) -> Network:
+    """The initialised network of an encoder, a context and the sizes and options of `config`."""
+    model, (encoder, context) = config.model, parts
     decoder = Decoder(
         target_size,
         model.embedding,
@@ -77,7 +73,7 @@ def assemble(
         unit=partial(make, "model.unit", model.unit, GatedUnit),
     )
     output = Output(model.maxout, target_size)
-    network = Network(encoder, decoder, output, reverse_source=reverse_source)
+    network = Network(encoder, decoder, output, reverse_source=config.data.reverse_source)
     initialise(network, model.init)
     backend.allowed = bool(model.kernels)
     return fuse(network) if model.recurrence == "fused" else network

@@ -24,7 +24,6 @@ from nmt.data.vocabulary import END, UNKNOWN
 from nmt.layers import reorder, select
 from nmt.search.candidates import along, best_continuations
 from nmt.utils.devices import queued
-from nmt.utils.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -110,28 +109,22 @@ def beam_search(
         For each sentence its `nbest` best hypotheses, best first (fewer where fewer exist).
 
     Raises:
-        InputError: more hypotheses are asked for than the beam holds.
         RunError: the model gave a probability that is not a number.
     """
-    if settings.nbest > settings.beam_size:
-        raise InputError(
-            f"search.nbest={settings.nbest}: must be at most search.beam_size={settings.beam_size}"
-        )
     lengths = mask.sum(1).tolist()
     limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]
     sentences = [  # the last step may always write </s>
         _Sentence(limit, min(_floor(settings.min_ratio * n), limit - 1))
         for limit, n in zip(limits, lengths, strict=True)
     ]
-    alive = np.arange(len(sentences))  # (B,) sentence of each row
-    written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
-    totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     if not sentences:
         return []
+    rows = sentences  # those that are still searched
+    written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
+    totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
     memory, state = model.begin(source, mask)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         logits, attended = model.step(state, memory)
-        rows = [sentences[i] for i in alive]
         widths = np.array([settings.beam_size - len(row.finished) for row in rows])
         forbidden = {END: np.array([step <= row.minimum for row in rows])}
         if forbid_unknown:
@@ -163,7 +156,7 @@ def beam_search(
         written, totals, words = (along(each[active], slots) for each in (written, totals, words))
         # of each hypothesis the one it continues, counted over the whole batch
         parents = staying[:, None] * logits.shape[1] + along(chosen.parents[active], slots)
-        alive = alive[active]
+        rows = [rows[i] for i in staying]
         index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
         if not active.all():
             memory = select(memory, queued(torch.from_numpy(staying), source.device))

@@ -138,8 +138,8 @@ def _ordered(candidates: Continuations, widths: np.ndarray) -> Continuations:
         worse = falling > least
         count = int((~worse).sum(1).max())
         # bools are sorted in a third of the time of `argpartition`
-        found = worse.argsort(axis=1, kind="stable")[:, :count]
-        candidates = Continuations(*(along(array, found) for array in candidates))
+        columns = worse.argsort(axis=1, kind="stable")[:, :count]
+        candidates = Continuations(*(along(array, columns) for array in candidates))
     parents, words, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, :width]
     best = Continuations(*(along(array, order) for array in candidates))
@@ -160,7 +160,7 @@ def _rank_all_words(
     scores = totals[:, None] + exact.double().cpu().numpy()
     least = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
     parents, words = np.nonzero(scores >= least)
-    found = Continuations(parents, words, scores[parents, words])
-    best = _ordered(Continuations(*(array[None] for array in found)), np.array([width]))
-    for whole, part in zip(kept, best, strict=True):
-        whole[row, :width] = part[0]
+    likely = Continuations(parents, words, scores[parents, words])
+    best = _ordered(Continuations(*(array[None] for array in likely)), np.array([width]))
+    for rows, ranked in zip(kept, best, strict=True):
+        rows[row, :width] = ranked[0]

@@ -22,7 +22,6 @@ from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import WORDS
 from nmt.fused.gpu import backend
-from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import (
     learn_dictionary,
@@ -83,7 +82,6 @@ class Training:
         run, trainer, config = self.run, self.trainer, self.run.config
         self.text = text
         vocabularies = text.source_vocabulary, text.target_vocabulary
-        self.codec = Codec.of(config, *vocabularies)
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
         self.model.description = {"typed": list(run.typed)}
@@ -111,18 +109,16 @@ class Training:
         checkpoint = read_checkpoint(path, own_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
-        model, settings, pairs = (
-            Model(self.model.network, self.codec, config),
-            config.evaluation,
-            self.text.train,
-        )
+        settings, text, pairs = config.evaluation, self.text, self.text.train
+        vocabularies = text.source_vocabulary, text.target_vocabulary
+        model = Model(self.model.network, *vocabularies, config)
         train, dictionary = self.summary(), None
         if settings.train_sample:
             rows = training_sample(pairs, settings.train_sample)
             title = "likelihood of a sample of the training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
         # learnt whatever `search.replace_unk` says; subwords leave no word unknown
-        if model.network.attends and self.codec.source.kind == WORDS:
+        if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"
             dictionary = self._on_sample(title, learn_dictionary, model, rows)

@@ -57,20 +57,6 @@ class TestEvaluate:
         texts = [each.text for each in nmt.load(files).translate([pair[0] for pair in pairs])]
         assert [row["detokenised"] for row in made] == texts
 
-    @pytest.mark.parametrize("first", [True, False])
-    def test_other_weights_of_an_ensemble_of_which_one_has_none(self, program, tmp_path, first):
-        fixed = small_checkpoint(tmp_path / "fixed.ckpt", attends=False)
-        files = [fixed, small_checkpoint(tmp_path / "search.ckpt")]
-        named = f"checkpoint=[{','.join(map(str, files if first else files[::-1]))}]"
-        (tmp_path / "s").write_text("the cat\n")
-        typed = [named, "sets=[mine]", "evaluation.attention=uniform", "hydra.run.dir=mixed"]
-        typed += [f"+data.test.mine.{side}={tmp_path}/s" for side in ("source", "target")]
-        ended = program("evaluate", *typed, *QUICK)
-        assert ended.code == 2, ended.err
-        message = last_line(ended.err)
-        assert message.startswith(f"nmt: checkpoint={fixed}: ")
-        assert message.endswith("leave out evaluation.attention=uniform")
-
     def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
         """The second pair has an empty side, and is left out."""
         (tmp_path / "s").write_text("the cat sees the dog .\n\na bird sings .\n")

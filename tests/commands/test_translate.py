@@ -6,10 +6,6 @@ import json
 import os
 import select
 
-import pytest
-
-import nmt
-from tests.helpers.models import small_checkpoint
 from tests.helpers.produced import BEST, files, last_line
 
 NASTY = [
@@ -30,18 +26,13 @@ LINE = b"the cat sees the dog .\n"
 class TestTranslate:
     def test_one_line_out_for_each_line_in(self, program, rnnsearch):
         before = files(program.folder)
-        ended = program("translate", BEST, stdin=b"\n".join(NASTY))
+        ended = program("translate", "checkpoint=rnnsearch", stdin=b"\n".join(NASTY))
         assert ended.code == 0, ended.err
         found = ended.out.removesuffix("\n").split("\n")
         assert len(found) == len(NASTY)
         assert [bool(line) for line in found[:3]] == [True, False, False]
         assert all(found[4:])
         assert files(program.folder) == before
-
-    def test_a_run_folder_is_its_best_checkpoint(self, program, rnnsearch):
-        ended = program("translate", "checkpoint=rnnsearch", stdin=LINE)
-        assert ended.code == 0, ended.err
-        assert ended.out == program("translate", BEST, stdin=LINE).out
 
     def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
@@ -101,10 +92,6 @@ class TestTranslate:
         }
         scores = {size: float(ended.out.split("\t")[0]) for size, ended in outs.items()}
         assert scores[6] >= scores[1]
-        # a typed group replaces all of its keys, those of the run among them
-        greedy = program("translate", BEST, "search=greedy", "scores=true", stdin=LINE)
-        typed = ("search.beam_size=1", "search.max_ratio=3", "scores=true")
-        assert greedy.out == program("translate", BEST, *typed, stdin=LINE).out
 
     def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch):
         process = program.start("translate", BEST, pipes=True)
@@ -120,13 +107,3 @@ class TestTranslate:
             assert process.wait().code == 0
         finally:
             process.end()
-
-    def test_an_ensemble_of_several_checkpoints(self, program, tmp_path):
-        files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
-        named = f"checkpoint=[{','.join(map(str, files))}]"
-        ended = program("translate", named, "scores=true", stdin=b"the red cat .\n")
-        assert ended.code == 0, ended.err
-        score, text = ended.out.rstrip("\n").split("\t")
-        expected = nmt.load(files).translate("the red cat .")
-        assert text == expected.text
-        assert float(score) == pytest.approx(expected.score, abs=1e-4)

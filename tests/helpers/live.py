@@ -16,7 +16,6 @@ from omegaconf import OmegaConf
 
 from nmt.config import Config
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
-from nmt.inference.force_decoding import Codec
 from nmt.inference.live_export import export_live, rounded_to_8_bits
 from nmt.inference.model import Model
 from nmt.models import build_model
@@ -59,8 +58,7 @@ def drawn_model(
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.normal_(std=spread)
-    codec = Codec.of(objects, *vocabularies)
-    return Model(built.network, codec, objects, dictionary)
+    return Model(built.network, *vocabularies, objects, dictionary)
 
 
 def write_live(trained: Model, folder: Path) -> Path:

@@ -2,11 +2,10 @@
 
 import torch
 
-from nmt.config import Config, EvaluationConfig, ModelConfig, SearchConfig
+from nmt.config import Config, ModelConfig, SearchConfig
 from nmt.data.vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.examples import Example
-from nmt.inference.force_decoding import Codec
 from nmt.inference.model import Model
 from nmt.models import build_model
 
@@ -26,10 +25,6 @@ EXAMPLES = [
 SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
 
 
-def make_codec(source=SOURCE, target=TARGET):
-    return Codec(source, target, (str.split, str.split), " ".join)
-
-
 def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):
     torch.manual_seed(5)
     chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}, **options}
@@ -46,13 +41,15 @@ def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):
 
 def make_trained(
     network,
-    codec=None,
+    source=SOURCE,
+    target=TARGET,
     search=SEARCH,
-    evaluation=None,
     dictionary=None,
     threads=1,
     precision="32-true",
+    kept=2,
 ):
-    config = Config(search=search, evaluation=evaluation or EvaluationConfig(), threads=threads)
-    config.trainer.update(accelerator="cpu", precision=precision)
-    return Model(network, codec or make_codec(), config, dictionary)
+    config = Config(search=search, threads=threads)
+    config.trainer.update(accelerator="cpu", precision=precision, enable_progress_bar=False)
+    config.report.sentences = kept
+    return Model(network, source, target, config, dictionary)

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from nmt.config import SearchConfig
-from nmt.data.vocabulary import UNKNOWN, BpeVocabulary, WordVocabulary
-from nmt.inference import model
-from nmt.inference.force_decoding import force_decode
+from nmt.data.batch import collate
+from nmt.data.vocabulary import END, UNKNOWN, BpeVocabulary, WordVocabulary
+from nmt.inference.model import Model
 from nmt.search import Hypothesis
-from tests.inference.small import SEARCH, SOURCE, make_codec, make_network, make_trained
+from tests.inference.small import SEARCH, SOURCE, TARGET, make_network, make_trained
 
 
 @pytest.fixture(autouse=True)
@@ -20,71 +20,80 @@ def no_gradients():
         yield
 
 
+def forced(network, source, target):
+    batch = collate([source], [target])
+    return network(batch.source, batch.source_mask, batch.target, batch.target_mask)
+
+
 def test_force_decoding_repeats_the_probabilities_of_the_search():
-    network, source = make_network(), SOURCE.encode(["the", "red", "cat"])
+    network, source = make_network(), ["the", "red", "cat"]
     trained = make_trained(network, search=dataclasses.replace(SEARCH, nbest=3))
     [found] = trained.search([source])
-    tokens = [hypothesis.tokens for hypothesis in found]
-    decodings = force_decode(network, [source] * 3, tokens, runners_up=5)
-    for hypothesis, forced in zip(found, decodings, strict=True):
-        read = forced.log_probabilities[: len(hypothesis.tokens)]
-        assert sum(read) == pytest.approx(hypothesis.score)
-        assert forced.weights.shape == (len(forced.ids), 4)
-        for written, own, others in zip(
-            forced.ids, forced.log_probabilities, forced.runners_up, strict=True
-        ):
-            assert written not in [index for index, _ in others]
-            values = [value for _, value in others]
-            assert values == sorted(values, reverse=True)
-            assert len(values) == 5
-            assert np.exp([own, *values]).sum() <= 1 + 1e-6
+    finished = [hypothesis for hypothesis in found if hypothesis.finished]
+    assert finished
+    decodings = trained.force_decode(
+        [source] * len(finished), [each.tokens for each in finished], runners_up=True
+    )
+    for hypothesis, decoded in zip(finished, decodings, strict=True):
+        assert decoded.score == pytest.approx(hypothesis.score)
+        assert decoded.weights.shape == (len(hypothesis.tokens), 4)
+        likelihood = forced(network, SOURCE.encode(source), hypothesis.tokens)
+        log_p = network.logits(likelihood.readout)[0].log_softmax(1).numpy()
+        for step, word in enumerate(hypothesis.tokens):
+            others = sorted(set(range(len(TARGET))) - {word}, key=lambda i: -log_p[step, i])[:5]
+            names, values = zip(*decoded.runners_up[step], strict=True)
+            assert list(names) == TARGET.symbols(others)
+            np.testing.assert_allclose(values, log_p[step, others], rtol=1e-5)
+            assert decoded.log_probabilities[step] == pytest.approx(log_p[step, word])
 
 
 def test_subwords_are_read_as_words():
     learn = ["the cat sees the dog", "catamaran", "dogged cats see"]
     source, target = BpeVocabulary.learn(learn, 262), BpeVocabulary.learn(learn, 270)
-    codec, network = make_codec(source, target), make_network("Dot", source, target)
+    network = make_network("Dot", source, target)
     words, written = ["the", "catamaran", "sees"], ["dogged", "cat"]
     ids, symbols = source.encode(words), target.encode(written)
     assert len(ids) > 4  # some word has more than one subword
-    [forced] = force_decode(network, [ids], [symbols])
+    likelihood = forced(network, ids, symbols)
     groups, rows = np.array(source.word_index(ids)), np.array(target.word_index(symbols))
-    summed = np.stack([forced.weights[:, groups == word].sum(1) for word in range(4)], 1)
-    # a word of the translation has the mean weights of its subwords
+    weights = likelihood.weights[0].numpy()
+    summed = np.stack([weights[:, groups == word].sum(1) for word in range(4)], 1)
+    # a word of the translation has the mean weights of its subwords, and the sum of their NLL
     mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
-    trained = make_trained(network, codec)
-    [scored] = trained.score([(" ".join(words), " ".join(written))])
+    nll = np.array([likelihood.nll[0].numpy()[rows == word].sum() for word in range(3)])
+    [scored] = make_trained(network, source, target).score([(" ".join(words), " ".join(written))])
     np.testing.assert_allclose(scored.weights, mean, rtol=1e-6)
-    assert scored.row["source"] == [*words, "</s>"]
-    assert scored.row["target"] == [*written, "</s>"]
-    assert len(scored.row["attention_entropy"]) == len(scored.log_probabilities) == 3
-    assert scored.log_probabilities.sum() == pytest.approx(sum(forced.log_probabilities))
+    np.testing.assert_allclose(scored.log_probabilities, -nll, rtol=1e-6)
+    row = scored.row(7)
+    assert (row["source"], row["target"]) == ([*words, "</s>"], [*written, "</s>"])
+    entropy = -(mean * np.log(mean)).sum(1)
+    np.testing.assert_allclose(row["attention_entropy"], entropy, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["none", "copy", "dictionary"])
-def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode):
+@pytest.mark.parametrize(
+    ("mode", "words", "unknown"),
+    [
+        ("none", ["<unk>", "<unk>", "<unk>"], (1, 2)),
+        ("copy", ["<unk>", "<unk>", "Smith"], ()),
+        ("dictionary", ["<unk>", "<unk>", "Dupont"], ()),
+    ],
+)
+def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, words, unknown):
     """The text has words spelt `<unk>`: in the target's shortlist, and copied from the source."""
     target = WordVocabulary(["<unk>", "le"])
-    word = target.encode(["<unk>"])[0]
-    dictionary = {"Smith": "Dupont"} if mode == "dictionary" else None
     trained = make_trained(
-        make_network(target=target), make_codec(target=target),
-        SearchConfig(replace_unk=mode), dictionary=dictionary,
+        make_network(target=target), target=target, search=SearchConfig(replace_unk=mode),
+        dictionary={"Smith": "Dupont"},
     )  # fmt: skip
+    decode = Model.force_decode
 
-    def one_to_one(*arguments, **options):
-        found = force_decode(*arguments, **options)
-        return [dataclasses.replace(each, weights=np.eye(4)) for each in found]
+    def one_to_one(*arguments):
+        return [dataclasses.replace(each, weights=np.eye(4)) for each in decode(*arguments)]
 
-    monkeypatch.setattr(model, "force_decode", one_to_one)
-    hypothesis = Hypothesis([word, UNKNOWN, UNKNOWN, 0], -4.0, True)
-    [found] = trained.describe([(["the", "<unk>", "Smith"], hypothesis)], ())
-    expected = {
-        "none": (["<unk>", "<unk>", "<unk>"], (1, 2)),
-        "copy": (["<unk>", "<unk>", "Smith"], ()),
-        "dictionary": (["<unk>", "<unk>", "Dupont"], ()),
-    }
-    assert (found.tokens, found.unknown) == expected[mode]
+    monkeypatch.setattr(Model, "force_decode", one_to_one)
+    hypothesis = Hypothesis([*target.encode(["<unk>"])[:1], UNKNOWN, UNKNOWN, END], -4.0, True)
+    [found] = trained.describe([(["the", "<unk>", "Smith"], hypothesis)])
+    assert (found.tokens, found.unknown, found.score) == (words, unknown, -4.0)
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 5])

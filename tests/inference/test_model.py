@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 
 import nmt
-from nmt.data.vocabulary import END
 from tests.helpers import ROOT
 from tests.helpers.models import small_checkpoint
 
@@ -33,11 +32,11 @@ def model(run):
 
 def log_probability(model, source: list[str], target: list[str]) -> float:
     """By the decoder's steps one after the other, each word's probability picked by hand."""
-    translator, codec = model.network, model.codec
-    ids = torch.tensor([codec.source.encode(source)])
+    translator = model.network
+    ids = torch.tensor([model.source.encode(source)])
     memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
     state, total = translator.decoder.initial(memory), 0.0
-    for word in codec.target.encode(target):
+    for word in model.target.encode(target):
         readout, attended = translator.decoder.step(state, memory)
         logits = translator.output.logits(readout)[0, 0].double()
         total += float(logits[word] - logits.exp().sum().log())
@@ -102,7 +101,7 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
 
 
 def test_the_search_is_what_is_asked_for(model):
-    [greedy] = model.translate(LINES[:1], beam=1)
+    greedy = model.translate(LINES[0], beam=1)
     [beam] = model.translate(LINES[:1], beam=12)
     assert beam.score >= greedy.score
     [short] = model.translate(LINES[:1], beam=2, max_ratio=0.25)
@@ -111,8 +110,6 @@ def test_the_search_is_what_is_asked_for(model):
     assert tokenised.source == ["the", "cat's"]
     [again] = model.translate(LINES[:1])
     assert again.score == model.translate(LINES[:1], beam=3)[0].score  # the checkpoint's own
-    [of_numpy] = model.translate(LINES[:1], beam=np.int64(12), max_ratio=np.float32(3))
-    assert of_numpy.score == beam.score
 
 
 @pytest.mark.parametrize(
@@ -120,8 +117,8 @@ def test_the_search_is_what_is_asked_for(model):
     [
         ({"beam": 0}, "search.beam_size=0: must be at least 1"),
         ({"nbest": 0}, "search.nbest=0: must be at least 1"),
-        ({"beam": "many"}, "search.beam_size='many': "),
-        ({"penalty": 1}, "search.penalty=1: "),
+        ({"beam": "many"}, "search.beam_size: Value 'many'"),
+        ({"penalty": 1}, "search.penalty: "),
         ({"replace_unk": "dictionary"}, "best.ckpt holds no dictionary"),
     ],
 )
@@ -131,22 +128,12 @@ def test_what_cannot_be_searched_is_refused_by_name(model, search, said):
     assert said in str(refused.value)
 
 
-def test_a_single_sentence_gives_a_single_result(model):
-    assert model.translate(LINES[0]).tokens == model.translate(LINES[:1])[0].tokens
-
-
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(nmt.InputError, match=r"a folder without checkpoints/best.ckpt; name"):
         nmt.load(tmp_path)
     (tmp_path / "x").write_text("words")
     with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):
         nmt.load(tmp_path / "x")
-
-
-def test_it_says_what_it_is(model, run):
-    assert repr(model) == f"<RNNsearch-50, en to fr, {run}/checkpoints/best.ckpt>"
-    assert model.languages == ("en", "fr")
-    assert model.codec.target.encode([]) == [END]
 
 
 def test_an_alignment_is_drawn(model, tmp_path):
@@ -202,8 +189,8 @@ def test_models_of_other_words_make_no_ensemble(tmp_path):
     content = torch.load(one, weights_only=True)
     content["hyper_parameters"]["config"]["tokenizer"]["characters"] = True
     torch.save(content, tmp_path / "characters.ckpt")
-    for file, name in ((other, "target vocabulary"), (tmp_path / "characters.ckpt", "characters")):
-        with pytest.raises(nmt.InputError, match=f"^checkpoint={file}: its .*{name} is not that"):
+    for file in (other, tmp_path / "characters.ckpt"):
+        with pytest.raises(nmt.InputError, match=f"^checkpoint={file}: its vocabularies, "):
             nmt.load([one, file])
 
 
@@ -226,7 +213,7 @@ def test_characters_are_words_where_the_run_says_so(run, tmp_path):
 
 def test_translating_imports_no_library_of_training(run):
     code = (
-        "import sys, nmt, nmt.inference.lines; nmt.load(sys.argv[1]).translate('the cat')\n"
+        "import sys, nmt, nmt.translate as _; nmt.load(sys.argv[1]).translate('the cat')\n"
         "heavy = {'pytorch_lightning', 'torchmetrics', 'wandb', 'datasets', 'matplotlib'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )

@@ -11,7 +11,7 @@ from nmt.inference.model import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
 from nmt.models import build_model
 from tests.helpers.models import small_config
-from tests.inference.small import make_codec, make_trained
+from tests.inference.small import make_trained
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -81,7 +81,7 @@ def attend(monkeypatch, model, links):
 
 def learn(model):
     pairs = Pairs.encode("train", ROWS, SOURCE, TARGET)
-    trained = make_trained(model, make_codec(SOURCE, TARGET))
+    trained = make_trained(model, SOURCE, TARGET)
     with torch.no_grad():
         return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
 

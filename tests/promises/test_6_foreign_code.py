@@ -75,6 +75,8 @@ def test_the_configuration_of_a_checkpoint_is_checked(checkpoint, section, key, 
         "os.system",
         "nmt.cli.command.os.system",  # begins with nmt, but is not of it
         "nmt.utils.files.write_text",  # of nmt, but writes a file
+        "nmt.models.optimizer.torch.hub.load",
+        "nmtx.models.RNNsearch",
         "torch.hub.load",
     ],
 )

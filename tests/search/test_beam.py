@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.data.batch import pad
 from nmt.search import beam_search
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import RunError
 
 from .models import (
     END,
@@ -27,27 +27,21 @@ def assert_same(found, expected):
         assert mine.score == pytest.approx(theirs.score, abs=1e-10)
 
 
-BEAMS = (1, 2, 5, 12)
 OPTIONS = (
     {},
     {"length_penalty": 0.7},
     {"length_penalty": 1.5, "min_ratio": 0.5},
     {"min_ratio": 1.3},
     {"max_ratio": 0.6},
-    {"min_ratio": 2.0, "max_ratio": 1.5},
+    {"min_ratio": 2.0, "max_ratio": 1.5},  # the last step has room for </s>
 )
 
 
 @pytest.mark.parametrize(
     ("forbid_unknown", "options", "beam"),
-    [
-        *product([False], OPTIONS, BEAMS),
-        *product([True], OPTIONS, [5]),
-        *product([True], [{}], [1, 2, 12]),
-    ],
+    [*product([False], OPTIONS, [1, 3, 12]), *product([True], OPTIONS[:3], [2])],
 )
 def test_finds_what_the_reference_search_finds(forbid_unknown, options, beam):
-    """Each two settings together."""
     source, mask = pad(SOURCES)
     for seed, sharpness, vocabulary in ((1, 0.5, 11), (2, 2.0, 13), (4, 3.0, 301)):
         model = TinyModel(vocabulary, seed=seed, sharpness=sharpness)
@@ -65,14 +59,6 @@ def test_searches_the_layers_of_the_project(attentive, state_input):
     model, chosen = layered_model(attentive, state_input), settings(beam_size=4, nbest=4)
     for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
         assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
-
-
-def test_result_does_not_depend_on_the_company():
-    model, chosen = TinyModel(seed=5), settings(beam_size=4, nbest=4)
-    together = beam_search(model, *pad(SOURCES), chosen)
-    for sentence, hypotheses in zip(SOURCES, together, strict=True):
-        [alone] = beam_search(model, *pad([sentence]), chosen)
-        assert_same(hypotheses, alone)
 
 
 def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
@@ -119,15 +105,6 @@ def test_end_waits_for_the_smallest_number_of_words():
     [[banned]] = beam_search(TableModel(always), *pad([[2, 3, 0]]), chosen, forbid_unknown=True)
     assert banned.tokens == [2, 0]
     assert banned.score == pytest.approx(-50, abs=1e-6)  # not renormalised
-
-
-@pytest.mark.parametrize("ratio", [0.2, 1.0, 1.5])
-def test_equal_ratios_leave_room_for_the_end(ratio):
-    always = torch.zeros(6, 6, dtype=torch.float64)
-    always[:, END] = 50
-    chosen = settings(beam_size=2, min_ratio=ratio, max_ratio=ratio)
-    for [found] in beam_search(TableModel(always), *pad([[2, 0], [2, 3, 4, 0]]), chosen):
-        assert found.finished
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -178,11 +155,6 @@ def test_length_penalty_divides_by_the_symbols_written():
     assert plain.tokens == [0]
     assert long.tokens == [2, 0]
     assert long.score == pytest.approx(torch.tensor(0.28).log().item() / 2)
-
-
-def test_asking_for_more_than_the_beam_is_refused():
-    with pytest.raises(InputError, match=r"search\.nbest=3"):
-        beam_search(TinyModel(), *pad(SOURCES), settings(beam_size=2, nbest=3))
 
 
 def test_broken_weights_are_a_failure():

@@ -83,7 +83,7 @@ def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any)
         enter(live, text)
         for column, trained in enumerate(MODELS.values()):
             (hypothesis,) = in_python(rounded(trained), [text], 1)
-            target = trained.codec.target
+            target = trained.target
             assert words(live, column) == [*target.decode(hypothesis.tokens), "</s>"]
         said = live.inner_text("#live-said")
         assert said.startswith("RNNencdec-50: ")

@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from nmt.data.batch import pad
-from nmt.data.vocabulary import spelt, written_words
-from nmt.inference.force_decoding import force_decode
-from nmt.inference.model import RUNNERS_UP, Model, replace_unknown_words
+from nmt.data.vocabulary import END, spelt, until_end, written_words
+from nmt.inference.model import Model, replace_unknown_words
+from nmt.search import Hypothesis
 from nmt.search.beam import beam_search
-from nmt.search.hypothesis import Hypothesis
 from tests.helpers.live import NODE, drawn_model, in_node, rounded, write_live
 from tests.helpers.run_folders import ENGLISH
 
@@ -54,7 +53,7 @@ def in_the_page(trained: Model, folder: Path, **given: Any) -> list[Any]:
 
 def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
     settings = dataclasses.replace(trained.config.search, beam_size=beam)
-    source, mask = pad([trained.codec.source.encode(text.split()) for text in texts])
+    source, mask = pad([trained.source.encode(text.split()) for text in texts])
     return [found[0] for found in beam_search(trained.network, source, mask, settings)]
 
 
@@ -68,21 +67,19 @@ def test_the_page_computes_and_searches_as_torch_does(
     for beam in (1, 4, 12):
         found = in_the_page(trained, tmp_path, texts=texts, beam=beam)
         hypotheses = in_python(same, texts, beam)
-        encoded = [same.codec.source.encode(text.split()) for text in texts]
-        forced = force_decode(
-            same.network, encoded, [each.tokens for each in hypotheses], runners_up=RUNNERS_UP
-        )
-        for text, source, record, hypothesis, decoding in zip(
-            texts, encoded, found, hypotheses, forced, strict=True
+        encoded = [same.source.encode(text.split()) for text in texts]
+        ids = [[*until_end(each.tokens), END] for each in hypotheses]
+        forced = same.force_decode([text.split() for text in texts], ids, runners_up=True)
+        for source, record, hypothesis, symbols, decoded in zip(
+            encoded, found, hypotheses, ids, forced, strict=True
         ):
-            words = same.codec.target.decode(decoding.ids)
-            row = decoding.row(same.codec, text.split(), words, hypothesis.score)
-            assert record["ids"] == decoding.ids
+            row = decoded.row(0)
+            assert record["ids"] == symbols
             assert record["finished"] is hypothesis.finished
             assert record["score"] == pytest.approx(hypothesis.score, abs=1e-3)
             assert record["source"] == row["source"]
             assert record["target"] == row["target"]
-            assert record["text"] == same.codec.detokenise(row["target"][:-1])
+            assert record["text"] == same.detokenise(row["target"][:-1])
             assert record["log_probability"] == pytest.approx(row["log_probability"], abs=1e-3)
             for own, wanted in zip(record["runners_up"], row["runners_up"], strict=True):
                 assert [word for word, _ in own] == [word for word, _ in wanted]
@@ -139,9 +136,8 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
         (record,) = in_the_page(trained, tmp_path, texts=[text], replace=mode)
         assert 1 in record["ids"]
         same = rounded(trained)
-        source = same.codec.source.encode(text.split())
-        (decoding,) = force_decode(same.network, [source], [record["ids"]])
-        wanted = written_words(same.codec.target, record["ids"])
+        (decoding,) = same.force_decode([text.split()], [record["ids"]])
+        wanted = written_words(same.target, record["ids"])
         if mode != "none":
             dictionary = trained.dictionary if mode == "dictionary" else None
             wanted = replace_unknown_words(wanted, decoding.weights, text.split(), dictionary)

@@ -76,7 +76,7 @@ def test_every_language_of_moses(tmp_path: Path) -> None:
 
 def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
     trained = drawn_model(bpe=True)
-    vocabulary = trained.codec.source
+    vocabulary = trained.source
     assert isinstance(vocabulary, BpeVocabulary)
     moses = tokeniser("en")
     lines = [moses.tokenise(line) for line in awkward_lines(200)]

@@ -1,0 +1,84 @@
+"""`ScoredSentence`: what a model says of a sentence and its translation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nmt.data.vocabulary import END_SYMBOL
+from nmt.evaluation.alignment import attention_entropy, format_links, hard_links
+from nmt.evaluation.records import Record
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredSentence:
+    """A target sentence and its score by a model; I target words, J source words.
+
+    Attributes:
+        source: the J source words, without `</s>`.
+        tokens: the I target words, without `</s>`.
+        text: the target sentence as ordinary text.
+        score: for a translation the score that the search ranks by: log p(text | source) in nats,
+            `</s>` included, divided by length^p with a length penalty. For a given pair the
+            log-probability. NaN for an empty line, which is not translated.
+        symbols: predicted symbols: words or subwords, and `</s>`.
+        unknown: positions of the `<unk>` that were not replaced.
+        log_probabilities: (I + 1,) of each word and of `</s>`, in nats; None if not computed.
+        weights: (I + 1, J + 1) of attention; row i has the weights α_ij of the step that wrote word
+            i (equation 6 of the paper's section 3.1) and sums to 1; the last row and column are
+            those of `</s>`. None without attention.
+        log_normaliser: (I + 1,) log Z_i, with e_ij = log α_ij + log Z_i; None without attention.
+        runners_up: (I + 1,) the most probable other symbols of each step, with log-probabilities.
+        nbest: the best translations, this one first; empty for a given pair.
+    """
+
+    source: list[str]
+    tokens: list[str]
+    text: str
+    score: float
+    symbols: int = 0
+    unknown: tuple[int, ...] = ()
+    log_probabilities: np.ndarray | None = field(default=None, repr=False)
+    weights: np.ndarray | None = field(default=None, repr=False)
+    log_normaliser: np.ndarray | None = field(default=None, repr=False)
+    runners_up: list[list[tuple[str, float]]] = field(default_factory=list, repr=False)
+    nbest: tuple[ScoredSentence, ...] = field(default=(), repr=False)
+
+    @property
+    def links(self) -> str:
+        """Links i-j from source word i to target word j, from 0; empty without attention."""
+        return "" if self.weights is None else format_links(hard_links(self.weights))
+
+    def row(self, number: int, reference: list[str] | None = None) -> Record:
+        """A line of `alignments/<set>.jsonl` (`nmt.evaluation.records.write_alignments`)."""
+        entropy = None if self.weights is None else attention_entropy(self.weights)
+        return {
+            "id": number,
+            "length": len(self.source),
+            "source": [*self.source, END_SYMBOL],
+            "target": [*self.tokens, END_SYMBOL],
+            "score": self.score,
+            "weights": as_list(self.weights),
+            "log_normaliser": as_list(self.log_normaliser),
+            "attention_entropy": as_list(entropy),
+            "log_probability": as_list(self.log_probabilities),
+            "runners_up": self.runners_up,
+            "reference": reference or [],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What `alignments=json` prints of a translation."""
+        return {
+            "tokens": self.tokens,
+            "score": self.score,
+            "links": self.links,
+            "weights": as_list(self.weights),
+            "log_probability": as_list(self.log_probabilities),
+        }
+
+
+def as_list(array: np.ndarray | None) -> Any:
+    """An array as nested lists."""
+    return None if array is None else array.tolist()

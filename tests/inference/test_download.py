@@ -1,0 +1,74 @@
+"""Checkpoints named as W&B artifacts: what is downloaded, and what is believed of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import nmt
+from nmt.inference.load import download
+from tests.helpers.models import small_checkpoint
+
+NAMED = "wandb:team/nmt/model-abc:best"
+
+
+@pytest.fixture
+def put(monkeypatch, tmp_path):
+    """A machine with a key, and a function that gives W&B the files of the artifact."""
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
+    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
+    entries: dict[str, SimpleNamespace] = {}
+    artifact = SimpleNamespace(version="v3", manifest=SimpleNamespace(entries=entries))
+    known = {NAMED.removeprefix("wandb:"): artifact}
+    monkeypatch.setattr(wandb, "Api", lambda: SimpleNamespace(artifact=known.__getitem__))
+
+    def put(**files: bytes) -> None:
+        for name, content in files.items():
+
+            def fetch(root: str, skip_cache: bool, name=name, content=content) -> str:
+                Path(root, name).write_bytes(content)
+                return f"{root}/{name}"
+
+            entries[name] = SimpleNamespace(download=fetch)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wandb:a", "wandb:a/b", "wandb:a/b/c", "wandb:a/b/c:", "wandb:../b/c:d", "wandb:a/../c:d"],
+)
+def test_what_names_no_artifact_is_refused(text, put):
+    with pytest.raises(nmt.InputError, match=r"must be wandb:|not downloaded"):
+        download(text)
+
+
+def test_without_a_key_it_is_refused(monkeypatch, tmp_path):
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    with pytest.raises(nmt.InputError, match="wandb login"):
+        download(NAMED)
+
+
+def test_a_downloaded_model_translates_as_the_file_does(put, tmp_path):
+    file = small_checkpoint(tmp_path / "best.ckpt")
+    put(**{"model.ckpt": file.read_bytes()})
+    text = "the red cat ."
+    assert nmt.load(NAMED).translate(text).score == nmt.load(file).translate(text).score
+
+
+def test_a_downloaded_file_is_a_strangers(put):
+    put(**{"model.ckpt": b"\x80\x04cos\nsystem\n."})
+    with pytest.raises(nmt.InputError, match="not a checkpoint"):
+        nmt.load(NAMED)
+
+
+@pytest.mark.parametrize("files", [[], ["a.ckpt", "b.ckpt"], ["model.pt"], ["../best.ckpt"]])
+def test_an_artifact_without_one_checkpoint_is_refused(files, put, tmp_path):
+    put(**dict.fromkeys(files, b"1"))
+    with pytest.raises(nmt.InputError, match="not downloaded"):
+        download(NAMED)
+    assert not list(tmp_path.glob("**/*.ckpt"))
