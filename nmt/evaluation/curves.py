@@ -18,7 +18,6 @@ Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resam
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +37,6 @@ SHORT, LONG = 10, 50  # words
 STEPS = 16  # of the curve from SHORT to LONG
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
 
-Span = tuple[float, float]  # first and last length
 Name = TypeVar("Name", bound=Hashable)  # of a group of runs
 
 
@@ -167,12 +165,12 @@ class Curve:
             return None
         return Curve(self.kernel, [_parts_of_ratio(values, base)])
 
-    def retention(self, short: float = SHORT, long: float = LONG) -> Estimate | None:
-        """The score at `long` words divided by that at `short` words; None if one is not known.
+    def retention(self, long: float = LONG) -> Estimate | None:
+        """The score at `long` words divided by that at `SHORT` words; None if one is not known.
 
         Of several runs it is the ratio of their means.
         """
-        curve = self.relative(short)
+        curve = self.relative(SHORT)
         return None if curve is None else curve.at(long)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
@@ -189,14 +187,6 @@ class Curve:
             return None, None, None
         parts = (curve.score, *curve.band())
         return tuple(_first_below(self.lengths, part, 1 - share) for part in parts)
-
-    def outside(self, value: float, confidence: float = CONFIDENCE) -> list[Span]:
-        """The ranges of lengths in which the band does not contain a value."""
-        low, high = self.band(confidence)
-        apart = np.where(low > value, 1, np.where(high < value, -1, 0))
-        runs = itertools.groupby(zip(apart, self.lengths, strict=True), key=lambda pair: pair[0])
-        spans = [[float(length) for _, length in pairs] for sign, pairs in runs if sign]
-        return [(span[0], span[-1]) for span in spans]
 
 
 def length_curves(

@@ -12,7 +12,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from nmt.config.keys import EDGES
-from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.buckets import assign, bucket_name, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.bleu import WIDTH, sentence_statistics
 from nmt.utils.arguments import as_list
@@ -61,7 +61,7 @@ class ScoreByLength(Metric):
     def compute(self) -> Any:
         """The score by name: `all`, then each bucket that holds a sentence (`1-10`, ..., `61+`)."""
         sums, held = self.sums.cpu().numpy(), self.sentences.cpu().numpy() > 0
-        names = ["all", *(bucket.name for bucket in buckets(self.edges))]
+        names = ["all", *(bucket_name(*each) for each in buckets(self.edges))]
         scores = self.score.combine(np.concatenate([sums.sum(axis=0, keepdims=True), sums]))
         shown = zip(names, scores.tolist(), [True, *held], strict=True)
         return {name: score for name, score, holds in shown if holds}

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.buckets import bucket_name, split_by_length
 from nmt.evaluation.resampling import Combine, interval_of, resampled_sums
 
 TIE = 1e-9  # two scores nearer than this are the same but for rounding
@@ -51,13 +51,10 @@ def compare(
         buckets with a p; of the whole set p itself).
     """
     names, table = [*tables], np.stack([*tables.values()], axis=1)  # (N, S, F)
-    places = assign(lengths, edges)
-    whole: dict[str, Any] = {"bucket": "all", "from": 1, "to": None}
-    parts = [(whole, np.ones(len(places), dtype=bool))]
-    parts += [
-        ({"bucket": bucket.name, **bucket.row()}, places == place)
-        for place, bucket in enumerate(buckets(edges))
-    ]
+    parts: list[tuple[dict[str, Any], np.ndarray]]
+    parts = [({"bucket": "all", "from": 1, "to": None}, np.ones(len(lengths), dtype=bool))]
+    for first, last, inside in split_by_length(lengths, edges):
+        parts.append(({"bucket": bucket_name(first, last), "from": first, "to": last}, inside))
     scored = []
     for head, inside in parts:
         if inside.any():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nmt.config import EvaluationConfig
-from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.buckets import split_by_length
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import interval_of, resampled_sums
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
@@ -112,8 +112,8 @@ class Measured:
         inside = np.ones(len(self.ids), dtype=bool) if inside is None else inside
         parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
         if self.scores[key].by_length:
-            places = assign(self.lengths, self.edges)
-            parts += [(b.row(), inside & (places == n)) for n, b in enumerate(buckets(self.edges))]
+            for first, last, part in split_by_length(self.lengths, self.edges):
+                parts.append(({"from": first, "to": last}, inside & part))
         subset = "no_unk" if key == NO_UNK.key else "all"
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
         for where, part in parts:

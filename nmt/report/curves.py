@@ -90,7 +90,7 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
             longest = float(curve.lengths[-1])
             long = LONG if longest >= LONG else int(longest)
             first, last = curve.at(SHORT), curve.at(long)
-            kept = curve.retention(SHORT, long) if long > SHORT else None
+            kept = curve.retention(long) if long > SHORT else None
             if key not in keys or kind != "score" or not (first and last and kept):
                 continue
             if not np.isfinite([first.score, last.score, kept.score]).all():

@@ -22,7 +22,7 @@ from nmt.config.keys import flatten, is_within
 from nmt.config.loading import check_set_name
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.evaluation import records, results
-from nmt.evaluation.buckets import Bucket
+from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.records import Record
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
@@ -152,7 +152,7 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
     """Scores with `key` (`bleu_no_unk` for BLEU in the subset `no_unk`) and `bucket` (such as `1-10`)."""
     pairs = zip(frame["from"], frame["to"], strict=True)
     buckets = [
-        "all" if pd.isna(first) else Bucket(int(first), None if pd.isna(last) else int(last)).name
+        "all" if pd.isna(first) else bucket_name(int(first), None if pd.isna(last) else int(last))
         for first, last in pairs
     ]
     everyone = frame["subset"] == "all"

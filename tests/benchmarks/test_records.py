@@ -7,7 +7,7 @@ from sacrebleu.metrics import BLEU
 
 from benchmarks.coverage import FALLS, SEEDS, coverage
 from benchmarks.decide import decided, runs_of
-from benchmarks.records import PAGE, RECORDS, Records, table_of, with_tables
+from benchmarks.records import PAGE, RECORDS, Records, with_tables
 from nmt.cli.composition import conf_folder
 from nmt.report.claims import read_claims
 
@@ -25,14 +25,6 @@ def sentences():
 def test_the_tables_of_the_page_are_those_of_the_record(records):
     text = PAGE.read_text(encoding="utf-8")
     assert with_tables(text, records) == text
-
-
-@pytest.mark.parametrize(
-    "asked", ["", "europarl scores", "europarl scores by_length en-fr nothing", "claims europarl x"]
-)
-def test_a_table_that_cannot_be_made_is_named(asked, records):
-    with pytest.raises(ValueError, match="no such"):
-        table_of(asked, records)
 
 
 def bleu(rows, part="bleu_correct", words="hypothesis_words"):

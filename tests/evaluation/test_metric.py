@@ -3,13 +3,14 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed
 from sacrebleu.metrics import BLEU, CHRF, TER
 from torchmetrics import MetricCollection
 
-from nmt.evaluation.buckets import assign, buckets
+from nmt.evaluation.buckets import bucket_name, split_by_length
 from nmt.evaluation.metric import CorpusScore, ScoreByLength
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -21,12 +22,12 @@ EDGES = [10, 25, 40, 60]
 
 def expected_scores(pairs, edges=EDGES):
     """sacrebleu on the text of all sentences, and of each bucket that has any."""
-    places = assign([len(reference) for _, reference in pairs], edges)
+    lengths = np.array([len(reference) for _, reference in pairs])
     scores = {"all": sacrebleu(pairs).score}
-    for place, bucket in enumerate(buckets(edges)):
-        chosen = [pair for pair, where in zip(pairs, places, strict=True) if where == place]
+    for first, last, inside in split_by_length(lengths, edges):
+        chosen = [pairs[place] for place in np.flatnonzero(inside)]
         if chosen:
-            scores[bucket.name] = sacrebleu(chosen).score
+            scores[bucket_name(first, last)] = sacrebleu(chosen).score
     return scores
 
 

@@ -1,5 +1,3 @@
-import random
-
 import pytest
 
 from nmt.evaluation.records import (
@@ -89,10 +87,8 @@ def test_kept_sentences_are_spread_over_the_buckets():
     assert kept == sorted(kept)
     assert [n for n in kept if 50 <= n < 54] == [50, 51, 52, 53]
     assert sum(n < 50 for n in kept) == sum(n >= 54 for n in kept) == 6
-    random.Random(0).shuffle(rows)
-    assert choose_kept(rows, 16, EDGES) == kept
+    assert choose_kept(rows[::-1], 16, EDGES) == kept
     assert set(choose_kept(rows, 9, EDGES)) < set(kept)
-    assert choose_kept(rows, 0, EDGES) == []
     assert len(choose_kept(rows, 1000, EDGES)) == 100
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import random
@@ -16,14 +17,14 @@ from nmt.evaluation.stress import (
 )
 
 
-def text(lengths, gold=True):
+def text(lengths):
     return [
         Example(
             number,
             [f"{number}.s{word}" for word in range(length)],
             [f"{number}.t{word}" for word in range(length + 1)],
             f"Text {number}.",
-            Gold(frozenset({(0, 1)}), frozenset({(0, 1), (0, 0)})) if gold else None,
+            Gold(frozenset({(0, 1)}), frozenset({(0, 1), (0, 0)})),
         )
         for number, length in enumerate(lengths)
     ]
@@ -36,25 +37,20 @@ def parts(example):
 
 def test_links_follow_their_words():
     first = Example(3, ["a", "b"], ["x"], gold=parse_links("1-0"))
-    pair = first + Example(4, ["c"], ["y", "z", "w"], gold=parse_links("0-2 0p1"))
+    second = Example(4, ["c"], ["y", "z", "w"], gold=parse_links("0-2 0p1"))
+    pair = first + second
     assert pair.source == ["a", "b", "c"]
     assert pair.target == ["x", "y", "z", "w"]
     assert pair.gold.sure == {(1, 0), (2, 3)}
     assert pair.gold.possible == {(1, 0), (2, 3), (2, 2)}
+    assert (first + dataclasses.replace(second, gold=None)).gold is None
 
 
-def test_a_part_without_gold_leaves_none():
-    first, second = text([2])[0], text([3], gold=False)[0]
-    assert (first + second).gold is None
-
-
-@pytest.mark.parametrize("length", [20, 40, 80, 160])
+@pytest.mark.parametrize("length", [20, 160])
 def test_inputs_are_near_the_length_and_use_a_sentence_once(length):
     generator = random.Random(length)
     pairs = text([generator.randint(1, 60) for _ in range(400)])
     inputs = joined(pairs, length, count=30)
-    assert len(inputs) == 30
-    assert inputs == joined(pairs, length, count=30)
     assert [made.id for made in inputs] == list(range(30))
     for made in inputs:
         assert 0.75 * length <= len(made.source) <= 1.25 * length
