@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.records import RECORDS, number
+from benchmarks.records import RECORDS
 from nmt.cli.composition import conf_folder
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.significance import holm
 from nmt.report.claims import UNDECIDED, Claim, apply_rule, measure, read_claims
 from nmt.report.runs import FinishedRun
+from nmt.report.table import number
 
 STUDY = "europarl"
 LINKS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
@@ -78,7 +79,7 @@ def decided(claim: Claim, runs: dict[str, list[FinishedRun]]) -> dict[str, Any] 
         **{"sentences": estimate.sentences, "seeds": estimate.seeds},
         "of": estimate.drawn,
         "reason": "" if settled else "more resamples may change the verdict",
-        "values": " less ".join(", ".join(number(v, digits) for v in each) for each in seeds),
+        "values": " less ".join(", ".join(number(v, digits).text for v in each) for each in seeds),
     }
 
 
