@@ -103,9 +103,11 @@ def main(folder: Path = RECORDS) -> None:
     names = {row["name"] for row in rows}
     rows += [row for name, row in old.items() if name not in names]
     frame = pd.DataFrame([*kept, *rows])
+    p_holm = pd.Series(np.nan, index=frame.index)
     for _, study in frame.groupby("study"):
         p_values = [None if p in ("", None) else float(p) for p in study["p"]]
-        frame.loc[study.index, "p_holm"] = np.array(holm(p_values), dtype=np.float64)
+        p_holm[study.index] = np.array(holm(p_values), dtype=np.float64)
+    frame["p_holm"] = p_holm
     frame.to_csv(folder / "claims.csv", index=False, lineterminator="\n", float_format="%.8g")
 
 

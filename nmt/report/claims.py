@@ -23,13 +23,14 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
-from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.scores import Score, score_of_name
 from nmt.evaluation.significance import holm
+from nmt.evaluation.summary import Measured, common_tables
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table, number
 from nmt.utils.arguments import as_list
@@ -359,15 +360,14 @@ def measure(
         why there is no statistic.
     """
     score = score_of_name(claim.score, "claims: score")
-    scored = [[_scored(run, claim.set, score) for run in group] for group in groups]
-    ids = sorted(set.intersection(*(set(each) for group in scored for each in group)))
-    part = _part(claim, np.array([scored[0][0][identity]["length"] for identity in ids]))
+    systems = [[_systems(claim, score, run) for run in group] for group in groups]
+    flat = [system for group in systems for run in group for system in run]
+    lengths, common = common_tables(flat, score.key)
+    part = _part(claim, lengths)
     if part is None:
         return f"too few sentences that all runs have {claim.score} of, {claim.part}"
-    tables = [
-        [_tables(claim, score, [each[identity] for identity in ids]) for each in group]
-        for group in scored
-    ]
+    rest = iter(common)
+    tables = [[[next(rest) for _ in run] for run in group] for group in systems]
     pairs = paired and len(groups) == 2 and len(groups[0]) == len(groups[1])
     for factor in RESAMPLES:
         samples = [_samples(claim, score, part, group, factor * resamples) for group in tables]
@@ -383,19 +383,12 @@ def measure(
     return estimate, [each[:, 0].tolist() for each in samples], settled
 
 
-def _scored(run: FinishedRun, name: str, score: Score) -> dict[int, Record]:
-    """The records of the sentences of a test set for which a run has a score, by id."""
-    records = in_order(run.translations(name))
-    known = ~np.isnan(score.table(records)[:, 0])
-    return {row["id"]: row for row, has in zip(records, known, strict=True) if has}
-
-
-def _tables(claim: Claim, score: Score, records: list[Record]) -> list[np.ndarray]:
-    """Statistics (N, F) of a run, and of its system of constant rates where that is needed."""
-    systems = [records]
+def _systems(claim: Claim, score: Score, run: FinishedRun) -> list[Measured]:
+    """A run, and its system of constant rates where that is needed."""
+    records = [run.translations(claim.set)]
     if claim.statistic == "constant_error":
-        systems.append(constant_error_records(records))
-    return [score.table(rows) for rows in systems]
+        records.append(constant_error_records(records[0]))
+    return [Measured(each, [score], EvaluationConfig()) for each in records]
 
 
 def _part(claim: Claim, lengths: np.ndarray) -> Kernel | None:

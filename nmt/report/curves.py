@@ -51,6 +51,8 @@ def resampled_words(frame: pd.DataFrame) -> str:
 def curve_rows(curves: Curves, groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
     """Rows of the columns `CURVES`, without the set.
 
+    Each of the first `MAX_COMPARED` groups is compared with those before it.
+
     Args:
         curves: of one test set.
         groups: labels of the runs of each group, in the order of its curve's samples.
@@ -65,10 +67,10 @@ def curve_rows(curves: Curves, groups: Mapping[str, Sequence[str]]) -> Iterator[
                         head = {"key": key, "kind": "seed", "name": run}
                         yield head | {"words": words, "value": value}
         names = [name for kind, name in of_key if kind == "score"][:MAX_COMPARED]
-        for a, b in combinations(names, 2):
-            pair = of_key["score", a], of_key["score", b]
+        for control, name in combinations(names, 2):
+            pair = of_key["score", name], of_key["score", control]
             for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):
-                yield from _points(compared, key=key, kind=kind, name=a, other=b)
+                yield from _points(compared, key=key, kind=kind, name=name, other=control)
 
 
 def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:

@@ -69,15 +69,11 @@ def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]
                 make = partial(four_figure, _four(run, test_set, rows), TEXT_WIDTH)
                 drawings[f"{test_set}-{run.label}-four"] = make
     written = _draw(drawings, folder, formats, PAPER)
-    control = control_of(comparison)
-    captions = {
-        f"{name}-{ending}": text
-        for name in comparison.sets
-        for ending, text in (
-            ("bleu-by-length", caption(comparison, name)),
-            ("differences-by-length", differences_caption(comparison, name, control)),
-        )
-    }
+    captions = {}
+    for name in comparison.sets:
+        control = control_of(comparison, name)
+        captions[f"{name}-bleu-by-length"] = caption(comparison, name)
+        captions[f"{name}-differences-by-length"] = differences_caption(comparison, name, control)
     stems = {file.stem for file in written}
     lines = [f"{stem}: {text}\n" for stem, text in captions.items() if stem in stems]
     write_text(folder / "captions.txt", "".join(lines))

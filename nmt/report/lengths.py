@@ -71,22 +71,16 @@ def differences_figure(
 
     The control is the first other system, or the first group of runs.
     """
-    control = control_of(comparison)
-    curves = {
-        (kind, name): curve
-        for kind in ("difference", "ratio")
-        for name in comparison.groups
-        if len(curve := pair_curve(comparison, test_set, kind, name, control))
-    }
-    if not curves:
+    control = control_of(comparison, test_set)
+    curves = comparison.curves.query("set == @test_set and key == 'bleu' and other == @control")
+    if not control or curves.empty:
         return None
-    names = list(dict.fromkeys(name for _, name in curves))
+    names = list(dict.fromkeys(curves["name"]))
     figure, panels = _panels(comparison, 2, 2, width, names=names)
     words = {"difference": ("less", 0), "ratio": ("divided by", 1)}
     for axes, (kind, (word, alike)) in zip(panels, words.items(), strict=False):
-        for place, name in enumerate(comparison.groups):
-            if (kind, name) in curves:
-                _draw_curve(axes, curves[kind, name], place)
+        for name, curve in curves[curves["kind"] == kind].groupby("name", sort=False):
+            _draw_curve(axes, curve, list(comparison.groups).index(name))
         axes.axhline(alike, color=GREY, lw=0.7)
         _finish(axes, comparison, shown(f"BLEU {word} that of {control}", 50))
     _write_caption(figure, "" if width else differences_caption(comparison, test_set, control))
@@ -132,25 +126,10 @@ def _write_caption(figure: Figure, text: str) -> None:
         figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
 
 
-def control_of(comparison: Comparison) -> str:
-    """The group that others are compared with: the first other system, or the first group."""
-    groups = comparison.groups
-    return next((name for name, runs in groups.items() if runs[0].external), next(iter(groups)))
-
-
-def pair_curve(
-    comparison: Comparison, test_set: str, kind: str, name: str, control: str
-) -> pd.DataFrame:
-    """The curve of BLEU of a group less (`difference`) or divided by (`ratio`) that of the control."""
-    curves = comparison.curves.query("set == @test_set and key == 'bleu' and kind == @kind")
-    curve = curves[(curves["name"] == name) & (curves["other"] == control)]
-    if len(curve):
-        return curve
-    # it was computed the other way round
-    curve = curves[(curves["name"] == control) & (curves["other"] == name)]
-    turned = curve[["value", "high", "low"]].to_numpy(dtype=float)
-    turned = -turned if kind == "difference" else 1 / turned
-    return curve.assign(**dict(zip(("value", "low", "high"), turned.T, strict=True)))
+def control_of(comparison: Comparison, test_set: str) -> str:
+    """The group that others are compared with; empty for one alone."""
+    pairs = comparison.curves.query("set == @test_set and kind == 'difference'")
+    return str(pairs["other"].iloc[0]) if len(pairs) else ""
 
 
 def training_caps(comparison: Comparison) -> list[int]:

@@ -36,7 +36,8 @@ class SetComparison:
         known: all scores, by key.
         measured: statistics of the sentences, by run.
         no_unk: sentences that the shortlists of all runs cover; None without shortlists.
-        groups: labels of the runs that differ in their seed alone and have sentences.
+        groups: labels of the runs that differ in their seed alone and have sentences; other systems
+            first, as controls.
         scores: of all runs, as `Comparison.scores`.
     """
 
@@ -70,7 +71,9 @@ class SetComparison:
         }
         self.groups = {
             group: [run.label for run in members]
-            for group, members in grouped(self.runs).items()
+            for group, members in grouped(
+                sorted(self.runs, key=lambda run: not run.external)
+            ).items()
             if all(len(self.measured[run.label].ids) for run in members)
         }
         covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]

@@ -8,6 +8,7 @@ import yaml
 from sacrebleu.metrics import BLEU
 
 from nmt.cli.composition import conf_folder
+from nmt.config.loading import load
 from nmt.config.schema import to_containers
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
@@ -38,7 +39,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         if group.command != "baseline"
     }
     for name, (typed, together) in made.items():
-        config = to_containers(composer(*typed))
+        config = to_containers(load(composer(*typed)))
         sources = {"others": [{}, {}] if together else []}
         run = FinishedRun(name, {"config": config, "model": "", "sources": sources})
         taking = {other for other, g in file.runs.items() if matches(run, g.where, file.where)}
