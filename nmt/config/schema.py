@@ -101,7 +101,6 @@ class DataConfig(HeldOutConfig):
         50,
         "longest training sentence, in words of either side before any subword split",
         minimum=1,
-        maximum=65534,  # lengths are kept in 16 bits
     )
     batch_size: int = key(
         80, "sentence pairs per update, over all devices and accumulated micro-batches", minimum=1

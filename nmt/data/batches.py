@@ -9,7 +9,6 @@ an update sees the same sentences with any number of devices and workers.
 from __future__ import annotations
 
 import bisect
-import functools
 import math
 from collections.abc import Sequence
 
@@ -42,16 +41,24 @@ def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class TrainingSchedule:
-    """The rows of every update of a training, with a fixed number of sentences per update.
+    """The rows of every update of a training.
+
+    An update has a fixed number of sentences, or a bounded number of tokens. By tokens, a batch of n
+    pairs counts as n times its longest sentence of either side, END included, so that padding
+    counts. All pools then have the same number of pairs, `pool` batches' worth on average; their
+    number of batches follows from the lengths, and the batches of a pool are filled evenly. A pair
+    that exceeds `batch_size` is a batch of its own.
 
     Args:
         sizes: (pairs, 2) length of source and target of every pair.
-        batch_size: sentences per update, over all devices and accumulated micro-batches.
+        batch_size: sentences (or most tokens) per update, over all devices and accumulated
+            micro-batches.
         pool: number of batches whose pairs are sorted together; at most as many as a pass over the
             training set fills, so that no batch holds a pair twice unless it is larger than the set.
         order: `ascending` takes the batches of a pool from the shortest to the longest, `random` in
             an order drawn from the seed.
         seed: of the order of the data.
+        by_tokens: `batch_size` counts tokens.
     """
 
     def __init__(
@@ -61,15 +68,19 @@ class TrainingSchedule:
         pool: int = 20,
         order: str = "ascending",
         seed: int = 1,
+        by_tokens: bool = False,
     ) -> None:
-        self.batch_size = batch_size
-        self.pool = max(1, min(pool, len(sizes) // batch_size))
-        self.pool_pairs = self.pool * batch_size
-        self.order, self.seed = order, seed
-        self._sizes = sizes
+        self.batch_size, self.order, self.seed, self.by_tokens = batch_size, order, seed, by_tokens
+        self._sizes, self._longer = sizes, sizes.max(axis=1)
         self._shuffled = shuffle(len(sizes), seed)
-        # Batches are asked for in order, possibly by several workers.
-        self._batches = functools.lru_cache(maxsize=2)(self._cut_pool)
+        if by_tokens:
+            pairs = pool * batch_size * len(sizes) // int(self._longer.sum(dtype=int))
+            self.pool_pairs = max(1, min(pairs, len(sizes)))
+        else:
+            self.pool_pairs = max(1, min(pool, len(sizes) // batch_size)) * batch_size
+        self._starts = [0]  # number of the first update of each pool, as far as they were needed
+        self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # the pool that was cut last
+        self._first = len(self._batches(0))  # updates of the first pool
 
     def rows(self, update: int) -> Rows:
         """Rows of update number `update`, from 0, by rising length."""
@@ -84,92 +95,54 @@ class TrainingSchedule:
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]
 
-    def seen(self, update: int) -> int:
-        """Pairs, counted as often as they are read, before update number `update`."""
-        pool, batch = self._place(update)
-        before = sum(map(len, self._batches(pool)[:batch])) if batch else 0
-        return pool * self.pool_pairs + before
-
     def epoch(self, update: int) -> float:
         """Passes over the training set before update number `update`."""
-        return self.seen(update) / len(self._shuffled)
+        pool, batch = self._place(update)
+        before = sum(map(len, self._batches(pool)[:batch])) if batch else 0
+        return (pool * self.pool_pairs + before) / len(self._sizes)
 
     def updates_per_epoch(self) -> int:
         """Updates of a pass over the training set; estimated from the first pool."""
-        return max(1, math.ceil(len(self._batches(0)) * len(self._shuffled) / self.pool_pairs))
+        return max(1, math.ceil(self._first * len(self._sizes) / self.pool_pairs))
 
     def _place(self, update: int) -> tuple[int, int]:
         """The pool that an update belongs to, and its number among the batches of that pool."""
-        return divmod(update, self.pool)
-
-    def _pool_rows(self, pool: int) -> Rows:
-        """Rows of the pairs of a pool in the order of the shuffled training set, pass after pass."""
-        places = np.arange(pool * self.pool_pairs, (pool + 1) * self.pool_pairs)
-        return self._shuffled[places % len(self._shuffled)].astype(np.int64)
-
-    def _cut_pool(self, pool: int) -> Sequence[Rows]:
-        """Rows of the batches of a pool in the order in which they are taken."""
-        rows = self._pool_rows(pool)
-        sizes = self._sizes[rows]
-        order = np.lexsort((sizes.min(axis=1), sizes.max(axis=1)))
-        batches = self._cut(rows[order], sizes.max(axis=1)[order])
-        if self.order == "random":
-            return [batches[place] for place in shuffle(len(batches), self.seed, pool)]
-        return batches
-
-    def _cut(self, rows: Rows, longer: Integers) -> Sequence[Rows]:
-        """Sorted rows as batches; `longer` is the length of the longer side of each."""
-        return list(rows.reshape(self.pool, self.batch_size))
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        settings = (self.batch_size, self.pool, self.order, self.seed)
-        return type(self), (np.asarray(self._sizes), *settings)
-
-
-class TokenSchedule(TrainingSchedule):
-    """The rows of every update of a training, with a bounded number of tokens per update.
-
-    A batch of n pairs counts as n times its longest sentence of either side, END included, so that
-    padding counts. All pools have the same number of pairs: `pool` batches' worth on average. Their
-    number of batches follows from the lengths, and the batches of a pool are filled evenly. A pair
-    that exceeds `batch_size` is a batch of its own.
-
-    Args:
-        sizes: as in `TrainingSchedule`.
-        batch_size: most tokens per update, over all devices and accumulated micro-batches.
-        pool, order, seed: as in `TrainingSchedule`.
-    """
-
-    def __init__(
-        self,
-        sizes: Integers,
-        batch_size: int,
-        pool: int = 20,
-        order: str = "ascending",
-        seed: int = 1,
-    ) -> None:
-        super().__init__(sizes, batch_size, pool, order, seed)
-        self.pool = pool
-        self._longer = sizes.max(axis=1)
-        pairs = pool * batch_size * len(sizes) // int(self._longer.sum(dtype=int))
-        self.pool_pairs = max(1, min(pairs, len(sizes)))
-        self._starts = [0]  # number of the first update of each pool, as far as they were needed
-
-    def _place(self, update: int) -> tuple[int, int]:
+        if not self.by_tokens:
+            return divmod(update, self.pool_pairs // self.batch_size)
         while self._starts[-1] <= update:
             longer = np.sort(self._longer[self._pool_rows(len(self._starts) - 1)])
             self._starts.append(self._starts[-1] + len(_fill(longer, self.batch_size)))
         pool = bisect.bisect_right(self._starts, update) - 1
         return pool, update - self._starts[pool]
 
-    def _cut(self, rows: Rows, longer: Integers) -> Sequence[Rows]:
+    def _pool_rows(self, pool: int) -> Rows:
+        """Rows of the pairs of a pool in the order of the shuffled training set, pass after pass."""
+        places = np.arange(pool * self.pool_pairs, (pool + 1) * self.pool_pairs)
+        return self._shuffled[places % len(self._shuffled)].astype(np.int64)
+
+    def _batches(self, pool: int) -> Sequence[Rows]:
+        """Rows of the batches of a pool in the order in which they are taken."""
+        if self._cut[0] != pool:
+            rows = self._pool_rows(pool)
+            longer = self._longer[rows]
+            order = np.lexsort((self._sizes[rows].min(axis=1), longer))
+            batches = np.split(rows[order], self._limits(longer[order]))
+            if self.order == "random":
+                batches = [batches[place] for place in shuffle(len(batches), self.seed, pool)]
+            self._cut = pool, batches
+        return self._cut[1]
+
+    def _limits(self, longer: Integers) -> Sequence[int]:
+        """Where the sorted pairs of a pool are cut into batches; `longer` is their longer side."""
+        if not self.by_tokens:
+            return range(self.batch_size, len(longer), self.batch_size)
         # The smallest limit that needs no more batches leaves no small rest.
         count = len(_fill(longer, self.batch_size))
         limits = range(1, self.batch_size + 1)
         limit = limits[
             bisect.bisect_left(limits, True, key=lambda n: len(_fill(longer, n)) <= count)
         ]
-        return np.split(rows, _fill(longer, limit)[1:])
+        return _fill(longer, limit)[1:]
 
 
 def _fill(longer: Integers, tokens: int) -> list[int]:

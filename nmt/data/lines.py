@@ -25,12 +25,20 @@ READ_BYTES = 1 << 20
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
-# The first bytes of a file, and what opens it; a text means that it is refused, and why.
-FORMATS: tuple[tuple[bytes, str, Callable[[Path], Any] | None], ...] = (
+
+def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
+    frames = zstandard.ZstdDecompressor().stream_reader(
+        path.open(mode), read_across_frames=True, closefd=True
+    )
+    return io.BufferedReader(frames, 1 << 20)
+
+
+# The first bytes of a format, its name, and what opens a file; None: it is refused.
+FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
     (b"\x1f\x8b", "gzip", gzip.open),
     (b"BZh", "bzip2", bz2.open),
     (b"\xfd7zXZ\0", "xz", lzma.open),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda path: _open_zstandard(path)),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", _open_zstandard),
     (b"PK\x03\x04", "a zip archive; unpack it", None),
     (b"\xff\xfe", "UTF-16; convert it to UTF-8", None),
     (b"\xfe\xff", "UTF-16; convert it to UTF-8", None),
@@ -43,17 +51,14 @@ def check_file(path: str | Path, key: str) -> Path:
     Raises:
         InputError: naming `key` and what is wrong with the path.
     """
+    file = Path(path).expanduser()
     try:
-        file = Path(path).expanduser()
-        if not file.exists():
-            where = "" if file.is_absolute() else f" in the working folder {Path.cwd()}"
-            raise InputError(f"{key}={path}: no such file{where}")
-        if not file.is_file():
-            raise InputError(f"{key}={path}: not a file")
         file.open("rb").close()
-    except (OSError, RuntimeError) as error:  # RuntimeError: the ~ of an unknown user
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{key}={path}: cannot be read ({reason})") from error
+    except FileNotFoundError as error:
+        where = "" if file.is_absolute() else f" in the working folder {Path.cwd()}"
+        raise InputError(f"{key}={path}: no such file{where}") from error
+    except OSError as error:
+        raise InputError(f"{key}={path}: cannot be read ({error.strerror})") from error
     return file
 
 
@@ -67,34 +72,14 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     number = 0
     try:
-        with open_text(path) as stream:
+        with path.open("rb") as file:
+            head = file.read(8)
+        opener = next((opener for magic, _, opener in FORMATS if head.startswith(magic)), None)
+        with (opener or Path.open)(path, "rb") as stream:
             for number, raw in enumerate(stream, 1):
                 yield decode_line(raw, str(path), number)
     except DAMAGED as error:
         raise InputError(f"{path}:{number + 1}: cannot be read further ({error})") from error
-
-
-def open_text(path: Path) -> Any:
-    """The bytes of a file as a stream, decompressed.
-
-    Raises:
-        InputError: for a format that is not text.
-    """
-    with path.open("rb") as stream:
-        head = stream.read(8)
-    for magic, name, opener in FORMATS:
-        if head.startswith(magic):
-            if opener is None:
-                raise InputError(f"{path}: this is {name}")
-            return opener(path)
-    return path.open("rb")
-
-
-def _open_zstandard(path: Path) -> io.BufferedReader:
-    frames = zstandard.ZstdDecompressor().stream_reader(
-        path.open("rb"), read_across_frames=True, closefd=True
-    )
-    return io.BufferedReader(frames, 1 << 20)
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
@@ -147,19 +132,17 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
         yield [decode_line(pending, "standard input", number + 1)]
 
 
-def read_parallel(paths: Sequence[Path], limit: int | None = None) -> Iterator[tuple[str, ...]]:
+def read_parallel(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """Line i of every file, for every i.
 
     Args:
         paths: files of equally many lines.
-        limit: stop after this many lines; what follows is not read.
 
     Raises:
         InputError: if the files have unequal numbers of lines, with these numbers.
     """
     readers = [read_lines(path) for path in paths]
-    rows = itertools.zip_longest(*readers)
-    for number, row in enumerate(itertools.islice(rows, limit)):
+    for number, row in enumerate(itertools.zip_longest(*readers)):
         if None in row:
             counts = [
                 number + (line is not None) + sum(1 for _ in reader)

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from nmt.config import Config
 from nmt.data.batch import Batch
-from nmt.data.batches import TokenSchedule, TrainingSchedule, evaluation_batches
+from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
 from nmt.utils.environment import signal_at_parents_death
@@ -69,7 +69,8 @@ class TranslationData(pl.LightningDataModule):
         return [self._evaluation(pairs) for pairs in self.prepared.test.values()]
 
     def _evaluation(self, pairs: Pairs, apart: int = 0) -> DataLoader[Batch]:
-        return self._loader(EvaluationBatches(pairs, self._evaluation_batch, *self._rank(), apart))
+        share = evaluation_batches(pairs.sizes, self._evaluation_batch, *self._rank(), apart)
+        return self._loader(share, collate_fn=pairs.batch)
 
     def transfer_batch_to_device(
         self, batch: Batch, device: torch.device, dataloader_idx: int
@@ -81,7 +82,7 @@ class TranslationData(pl.LightningDataModule):
         """Rank of this process and number of processes."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
-    def _loader(self, batches: Dataset[Batch], **options: Any) -> DataLoader[Batch]:
+    def _loader(self, batches: Any, **options: Any) -> DataLoader[Batch]:
         on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
         # A loader draws a seed when it starts; from the global generator, it would shift dropout
         # with the number of validations and restarts.
@@ -107,10 +108,8 @@ def _end_with_parent(worker: int) -> None:
 def make_schedule(train: Pairs, config: Config) -> TrainingSchedule:
     """The pairs of every update: a number of sentences, or of tokens if `data.batch_tokens` is set."""
     data = config.data
-    settings = (data.pool, data.pool_order, config.seed)
-    if data.batch_tokens is not None:
-        return TokenSchedule(train.sizes, data.batch_tokens, *settings)
-    return TrainingSchedule(train.sizes, data.batch_size, *settings)
+    size, by_tokens = data.batch_tokens or data.batch_size, data.batch_tokens is not None
+    return TrainingSchedule(train.sizes, size, data.pool, data.pool_order, config.seed, by_tokens)
 
 
 class EpochSampler(Sampler[int]):
@@ -125,22 +124,6 @@ class EpochSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return self.length
-
-
-class EvaluationBatches(Dataset[Batch]):
-    """This rank's share of the batches of a split that is not trained on."""
-
-    def __init__(
-        self, pairs: Pairs, batch_size: int, rank: int, world: int, apart: int = 0
-    ) -> None:
-        self.pairs = pairs
-        self.batches = evaluation_batches(pairs.sizes, batch_size, rank, world, apart)
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, number: int) -> Batch:
-        return self.pairs.batch(self.batches[number])
 
 
 class MicroBatches(Dataset[Batch]):

@@ -1,32 +1,47 @@
 """Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
 
-Two kinds of folders lie in the cache: `text-*` is a tokenised text (`nmt.data.tokenised`), `pairs-*`
-training text with its vocabularies, encoded (`nmt.data.encode`). The cap on length is applied when
-they are opened, and test sets are encoded in memory, so that runs which differ in either share the
-rest.
+Two kinds of folders lie in the cache: `text-*` is a tokenised text (`nmt.data.text`), `pairs-*`
+training text that has been filtered and encoded, with its vocabularies. The cap on length is applied
+when they are opened, and test sets are encoded in memory, so that runs which differ in either share
+the rest.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import importlib.metadata
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import datasets
 import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
 
-from nmt.config import DataConfig, TextConfig, TokenizerConfig
-from nmt.data.encode import REASONS, EncodedText, encode_text
-from nmt.data.pairs import Pairs
-from nmt.data.sources import digest, leave_out_absent, text_sections
-from nmt.data.tokenised import TokenisedText, tokenise_text
-from nmt.data.vocabulary import SPECIAL, UNKNOWN, WORDS, Vocabularies, Vocabulary
+from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
+from nmt.data.cache import Facts, build_once, processes
+from nmt.data.pairs import Array, Pairs, encode
+from nmt.data.sources import SIDES, digest, leave_out_absent
+from nmt.data.text import tokenise_text
+from nmt.data.vocabulary import (
+    UNKNOWN,
+    BpeVocabulary,
+    Vocabularies,
+    Vocabulary,
+    WordVocabulary,
+    load_vocabulary,
+    rank_words,
+)
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError
 from nmt.utils.progress import has_terminal
 
-LONGEST = np.iinfo(np.uint16).max  # lengths are kept in 16 bits; more is beyond any cap on length
+log = logging.getLogger(__name__)
+
+FORMAT = 4
+CHUNK = 10_000  # rows that are looked at together
 
 
 @dataclass(frozen=True)
@@ -34,62 +49,49 @@ class Prepared:
     """The prepared text of a run.
 
     Attributes:
-        source_vocabulary: learnt from the filtered training text, whatever the cap on length; or
-            given.
-        target_vocabulary: as `source_vocabulary`.
         train: pairs within the cap on length.
         valid: development pairs.
         test: test sets by name, in the order of the configuration.
-        counts: by split (`train`, `valid`, `test.NAME`): `lines` read, `empty` and `too_long` (left
-            out), `pairs` (kept), and of each side the words and the share of them that is `<unk>`
-            (of the training text before the cap); of the training text also `dropped`, by reason.
-        types: distinct words of source and target; None if they were not counted.
-        fingerprints: of each split.
-        fingerprint: of all that training depends on: training and development text, tokenisation
-            and vocabularies, but not the test sets.
     """
 
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
     train: Pairs
     valid: Pairs
     test: dict[str, Pairs]
-    counts: dict[str, dict[str, Any]]
-    types: tuple[int | None, int | None]
-    fingerprints: dict[str, str]
-    fingerprint: str
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Learnt from the filtered training text, whatever the cap on length; or given."""
+        return self.train.source_vocabulary
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """As `source_vocabulary`."""
+        return self.train.target_vocabulary
+
+    @property
+    def fingerprint(self) -> str:
+        """Of training and development text, tokenisation and vocabularies; not of the test sets."""
+        return digest(self.train.fingerprint, self.valid.fingerprint)
 
     def identified(self) -> dict[str, Any]:
         """The fingerprints that results.json holds: of the training text, and of each test set."""
-        sets = {name: self.fingerprints[f"test.{name}"] for name in self.test}
+        sets = {name: pairs.fingerprint for name, pairs in self.test.items()}
         return {"training": self.fingerprint, "test": sets}
 
     def summary(self) -> str:
-        """A table of the counts."""
-        width = max(map(len, [*self.counts, "split"]))
-        lines = [
-            f"{'split':<{width}} {'pairs':>10} {'empty':>8} {'too long':>9}"
-            f" {'words (source / target)':>23} {'unknown':>17}"
-        ]
-        for name, count in self.counts.items():
-            words = f"{count['source_words']:,} / {count['target_words']:,}"
-            unknown = f"{count['source_unknown']:.2%} / {count['target_unknown']:.2%}"
-            lines.append(
-                f"{name:<{width}} {count['pairs']:>10,} {count['empty']:>8,}"
-                f" {count['too_long']:>9,} {words:>23} {unknown:>17}"
-            )
-        vocabularies = (self.source_vocabulary, self.target_vocabulary)
-        for side, vocabulary, types in zip(
-            ("source", "target"), vocabularies, self.types, strict=True
-        ):
-            symbols = "words" if vocabulary.kind == WORDS else "subwords"
-            of = f" of {types:,} types" if types else ""
-            size = len(vocabulary) - len(SPECIAL)
-            lines.append(f"{side} vocabulary: {size:,} {symbols}{of}, </s> and <unk>")
-        dropped = self.counts["train"]["dropped"].items()
-        listed = ", ".join(f"{name} {count:,}" for name, count in dropped) or "none"
-        lines.append(f"training pairs left out by data.filters: {listed}")
-        return "\n".join([*lines, f"fingerprint: {self.fingerprint}"])
+        """A table of the counts of each split."""
+        splits = {"train": self.train, "valid": self.valid}
+        splits |= {f"test.{name}": pairs for name, pairs in self.test.items()}
+        rows = {
+            name: {
+                key.replace("_", " "): f"{count:.2%}" if isinstance(count, float) else f"{count:,}"
+                for key, count in pairs.counts.items()
+            }
+            for name, pairs in splits.items()
+        }
+        table = pd.DataFrame.from_dict(rows, orient="index").to_string(na_rep="")
+        sizes = f"{len(self.source_vocabulary):,} and {len(self.target_vocabulary):,} symbols"
+        return f"{table}\nvocabularies: {sizes}\nfingerprint: {self.fingerprint}"
 
 
 def prepare(
@@ -111,29 +113,16 @@ def prepare(
         RunError: if the disk is full.
     """
     leave_out_absent(data)
-    with progress_bars(progress):
-        texts = {
-            key.removeprefix("data."): tokenise_text(section, data, key, tokenizer)
-            for key, section in text_sections(data).items()
-        }
-        encoded = encode_text(texts["train"], data, tokenizer, vocabularies)
-    vocabularies = encoded.vocabularies
-    train, counts = _train(texts["train"], encoded, data.max_length)
-    pairs = {
-        name: _encode(name, text, vocabularies) for name, text in texts.items() if name != "train"
-    }
-    fingerprints = {name: text.fingerprint for name, text in texts.items()}
-    return Prepared(
-        *vocabularies,
-        train=train,
-        valid=pairs["valid"],
-        test={each.name: each for name, each in pairs.items() if name != "valid"},
-        counts={"train": counts}
-        | {name: _counts(each, texts[name]) for name, each in pairs.items()},
-        types=(encoded.counts["source_types"], encoded.counts["target_types"]),
-        fingerprints=fingerprints,
-        fingerprint=digest(encoded.fingerprint, fingerprints["valid"]),
-    )
+    _show_progress(progress)
+    train = _training_pairs(data, tokenizer, vocabularies)
+    known = train.source_vocabulary, train.target_vocabulary
+
+    def held_out(text: TextConfig, key: str) -> Pairs:
+        return prepare_test_set(text, data, key, known, tokenizer, progress)
+
+    valid = held_out(data.valid, "data.valid")
+    test = {name: held_out(text, f"data.test.{name}") for name, text in data.test.items()}
+    return Prepared(train, valid, test)
 
 
 def prepare_test_set(
@@ -158,64 +147,123 @@ def prepare_test_set(
     Raises:
         InputError: if the text cannot be read.
     """
-    with progress_bars(progress):
-        tokenised = tokenise_text(text, data, key, tokenizer)
-    return _encode(key.removeprefix("data."), tokenised, vocabularies)
+    _show_progress(progress)
+    rows, lines, fingerprint = tokenise_text(text, data, key, tokenizer)
+    rows = encode(rows, vocabularies, keep_in_memory=True, new_fingerprint=fingerprint)
+    counts = {"empty": lines - len(rows), **_count(rows)}
+    return Pairs(
+        key.removeprefix("data.").removeprefix("test."), rows, vocabularies, counts, fingerprint
+    )
 
 
-def _train(
-    text: TokenisedText, encoded: EncodedText, max_length: int
-) -> tuple[Pairs, dict[str, Any]]:
-    """The training pairs within the cap on length, and the counts of the text."""
-    words = [text.rows.data.column(f"{side}_words").to_numpy() for side in ("source", "target")]
-    columns = [*words, *(column.sizes() for column in encoded.ids)]
-    sizes = np.stack([np.minimum(column, LONGEST).astype(np.uint16) for column in columns], axis=1)
-    unfiltered = encoded.reasons == 0
-    kept = np.flatnonzero(unfiltered & (sizes[:, :2].max(axis=1) <= max_length)).astype(np.int32)
-    if not len(kept):
-        raise InputError(
-            f"data.max_length={max_length}: no training pair is that short on both sides"
-        )
-    dropped = np.bincount(encoded.reasons, minlength=len(REASONS)).tolist()
-    counts: dict[str, Any] = {
-        "lines": text.lines,
-        "empty": text.lines - len(text.rows),
-        "dropped": {
-            name: n for name, n in zip(REASONS, dropped, strict=True) if n and name != "kept"
-        },
-        "too_long": int(unfiltered.sum()) - len(kept),
-        "pairs": len(kept),
-    }
-    for side, name in enumerate(("source", "target")):
-        ids = columns[2 + side][unfiltered].sum(dtype=np.int64) - unfiltered.sum()
-        counts[f"{name}_words"] = int(words[side][unfiltered].sum(dtype=np.int64))
-        counts[f"{name}_unknown"] = encoded.counts[f"{name}_unknown"] / int(ids)
-    return Pairs("train", text.rows, encoded.vocabularies, encoded.ids, sizes, kept), counts
+def _show_progress(shown: bool) -> None:
+    """Lets `datasets` draw progress bars on rank 0, if there is a terminal."""
+    if not (shown and has_terminal() and rank() == 0):
+        datasets.disable_progress_bars()
 
 
-def _encode(name: str, text: TokenisedText, vocabularies: Vocabularies) -> Pairs:
-    return Pairs.encode(name.removeprefix("test."), text.rows, *vocabularies)
-
-
-def _counts(pairs: Pairs, text: TokenisedText) -> dict[str, Any]:
-    """Counts of a split that is not trained on: nothing of it is filtered or too long."""
-    counts: dict[str, Any] = {"lines": text.lines, "empty": text.lines - len(pairs)}
-    counts |= {"too_long": 0, "pairs": len(pairs)}
-    for side, name in enumerate(("source", "target")):
-        ids = np.concatenate([pairs.ids(number)[side] for number in range(len(pairs))])
-        counts[f"{name}_words"] = int(pairs.words[:, side].sum(dtype=np.int64))
-        counts[f"{name}_unknown"] = np.count_nonzero(ids == UNKNOWN) / (len(ids) - len(pairs))
+def _count(rows: datasets.Dataset) -> dict[str, Any]:
+    """Words of each side, and the share of its ids but for END that are UNKNOWN."""
+    counts = {}
+    for side in SIDES:
+        ids = pc.list_flatten(rows.data.column(f"{side}_ids"))
+        unknown = pc.sum(pc.equal(ids, UNKNOWN)).as_py()
+        counts[f"{side}_words"] = pc.sum(rows.data.column(f"{side}_words")).as_py()
+        counts[f"{side}_unknown"] = unknown / (len(ids) - len(rows))
     return counts
 
 
-@contextlib.contextmanager
-def progress_bars(shown: bool) -> Iterator[None]:
-    """Whether `datasets` draws progress bars inside: on rank 0, if there is a terminal."""
-    if (shown and has_terminal() and rank() == 0) or datasets.are_progress_bars_disabled():
-        yield
-        return
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        datasets.enable_progress_bars()
+def _training_pairs(
+    data: DataConfig, tokenizer: TokenizerConfig, given: Vocabularies | None
+) -> Pairs:
+    """The training pairs, filtered and encoded with the vocabularies that are learnt, or given."""
+    text, lines, fingerprint = tokenise_text(data.train, data, "data.train", tokenizer)
+    settings: list[Any] = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size]
+    settings.append(tokenizer.joint)
+    if given is not None:
+        settings = [vocabulary.state() for vocabulary in given]
+    version = importlib.metadata.version("tokenizers")
+    fingerprint = digest(FORMAT, fingerprint, asdict(data.filters), settings, version)
+
+    def build(folder: Path) -> Facts:
+        rows, dropped = filter_pairs(text, data.filters)
+        if not len(rows):
+            raise InputError(f"data.filters: none of {len(text):,} pairs is left")
+        log.info("learning vocabularies")
+        vocabularies, types = _learn(rows, tokenizer) if given is None else (given, {})
+        log.info("encoding data.train")
+        rows = encode(
+            rows,
+            vocabularies,
+            num_proc=processes(len(rows)),
+            cache_file_name=str(folder / "pairs.arrow"),
+            new_fingerprint=fingerprint,
+        )
+        counts = {"empty": lines - len(text), **dropped, **_count(rows), **types}
+        states = [vocabulary.state() for vocabulary in vocabularies]
+        return {"vocabularies": states, "counts": counts}
+
+    rows, facts = build_once(Path(data.cache), f"pairs-{fingerprint}", build)
+    source, target = map(load_vocabulary, facts["vocabularies"])
+    counts, cap = facts["counts"], data.max_length
+    train = Pairs("train", rows, (source, target), counts, fingerprint, cap)
+    if not len(train):
+        raise InputError(f"data.max_length={cap}: no training pair is that short on both sides")
+    return train
+
+
+def filter_pairs(
+    rows: datasets.Dataset, filters: FilterConfig
+) -> tuple[datasets.Dataset, dict[str, int]]:
+    """The pairs that pass all filters, and how many each filter drops; of several the first counts.
+
+    Duplicates are recognised by a 64-bit hash: any two of 40 million different pairs have the same
+    one with a probability of 4 in 100,000.
+    """
+    kept = np.arange(len(rows))
+    dropped = {}
+
+    def drop(name: str, failed: Array) -> None:
+        nonlocal kept
+        if failed.any():
+            dropped[name] = int(np.count_nonzero(failed))
+            kept = kept[~failed]
+
+    if filters.length_ratio:
+        words = [rows.data.column(f"{side}_words").to_numpy() for side in SIDES]
+        drop("length_ratio", np.maximum(*words) > filters.length_ratio * np.minimum(*words))
+    if filters.identical:
+        source, target = (rows.data.column(side) for side in SIDES)
+        drop("identical", pc.equal(source, target).to_numpy()[kept])
+    if filters.duplicates != "none":
+        sides = SIDES if filters.duplicates == "pair" else (filters.duplicates,)
+        frames = rows.select_columns(list(sides)).with_format("pandas").iter(CHUNK)
+        hashes = [pd.util.hash_pandas_object(frame, index=False) for frame in frames]
+        drop("duplicate", pd.concat(hashes).iloc[kept].duplicated().to_numpy())
+    return (rows.select(kept) if dropped else rows), dropped
+
+
+def _learn(
+    rows: datasets.Dataset, tokenizer: TokenizerConfig
+) -> tuple[Vocabularies, dict[str, int]]:
+    """The vocabularies of both sides, and the number of distinct words of each."""
+    types = {}
+
+    def learn(sides: Sequence[str], size: int) -> Vocabulary:
+        sentences = (sentence for side in sides for sentence in _sentences(rows, side))
+        if tokenizer.kind == BpeVocabulary.kind:
+            return BpeVocabulary.learn(sentences, size)
+        words = rank_words(sentences)
+        types.update({f"{side}_types": len(words) for side in sides})
+        return WordVocabulary(words[:size])
+
+    if tokenizer.joint:
+        joint = learn(SIDES, tokenizer.source_size)
+        return (joint, joint), types
+    source = learn(SIDES[:1], tokenizer.source_size)
+    return (source, learn(SIDES[1:], tokenizer.target_size)), types
+
+
+def _sentences(rows: datasets.Dataset, side: str) -> Iterator[str]:
+    for batch in rows.select_columns([side]).iter(CHUNK):
+        yield from batch[side]

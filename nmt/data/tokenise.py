@@ -81,19 +81,25 @@ class Tokeniser:
 
     def tokenise(self, text: str) -> list[str]:
         """Words of one line of raw text; empty for a line without visible characters."""
-        text = INVISIBLE.sub("", text)
         clusters: list[str] = []
+
+        def stand_in(cluster: re.Match[str]) -> str:
+            clusters.append(cluster[0])
+            return chr(_PRIVATE + len(clusters) - 1)
+
+        text = INVISIBLE.sub("", text)
         if not text.isascii():
             text = unicodedata.normalize("NFC", text)
             if not EXTENDING.isdisjoint(text) or max(text) >= chr(_PRIVATE):
-                text = CLUSTER.sub(lambda found: _stand_in(found[0], clusters), text)
+                text = CLUSTER.sub(stand_in, text)
             if self._characters:
                 text = _character_ends().sub(" ", text)
         if self._normaliser is not None:
             text = self._normaliser.normalize(text)
         tokens = self._tokeniser.tokenize(text, escape=False)
         if clusters:
-            tokens = [clusters[ord(t) - _PRIVATE] if _stands_in(t) else t for t in tokens]
+            places = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
+            tokens = [clusters[n] if n >= 0 else t for n, t in zip(places, tokens, strict=True)]
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
@@ -106,10 +112,8 @@ class Tokeniser:
 
         Returns:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
-            `numeric_prefixes` (those that keep it before a number only); and classes of characters as
-            `ranges`: `alnum`, `alpha`, `lower`, `number`, `vowel_killers` (which may end in a joiner),
-            `marks` and `unspaced` (characters that are tokens) for tokenising, `plain_alpha` and
-            `currency` for detokenising.
+            `numeric_prefixes` (before a number only); and classes of characters as `ranges`, such as
+            `vowel_killers` (which may end in a joiner) and `unspaced` (characters that are tokens).
         """
         moses = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -155,16 +159,6 @@ def _without_outer_joiners(token: str) -> str:
     word = token.rstrip(JOINERS)
     ends_in_mark = word != token and unicodedata.combining(word[-1:] or "a") == VIRAMA
     return token[: len(word) + 1] if ends_in_mark else word
-
-
-def _stand_in(cluster: str, clusters: list[str]) -> str:
-    """A private character that stands for a cluster, which is appended to `clusters`."""
-    clusters.append(cluster)
-    return chr(_PRIVATE + len(clusters) - 1)
-
-
-def _stands_in(token: str) -> bool:
-    return len(token) == 1 and ord(token) >= _PRIVATE
 
 
 def _unspaced() -> Iterator[str]:

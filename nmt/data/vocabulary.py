@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-from nmt.utils.errors import InputError
 
 END = 0
 UNKNOWN = 1
@@ -25,37 +24,47 @@ WORD_START = "Ġ"
 DECODER = decoders.ByteLevel()
 
 
-class Vocabulary(Protocol):
+class Vocabulary(ABC):
     """What a shortlist of words and a set of subwords have in common."""
 
     kind: str
 
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self._symbols = [*SPECIAL, *symbols]
+
     def __len__(self) -> int:
         """Number of ids, the two special ones included."""
+        return len(self._symbols)
 
+    @abstractmethod
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Ids of a sentence, END appended."""
 
+    @abstractmethod
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Words up to the first END; UNKNOWN becomes the word `<unk>`."""
 
+    @abstractmethod
     def word_index(self, ids: Iterable[int]) -> list[int]:
         """For every id the number of the word it belongs to; END counts as a word of its own."""
 
-    def symbols(self, ids: Iterable[int]) -> list[str]:
-        """Every id as people read it, `</s>` and `<unk>` included."""
-
+    @abstractmethod
     def unknown(self, tokens: Iterable[str]) -> int:
         """How many words of the sentence are unknown."""
 
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """All of it as plain containers, for checkpoints and files."""
+
+    def symbols(self, ids: Iterable[int]) -> list[str]:
+        """Every id as people read it, `</s>` and `<unk>` included."""
+        return [self._symbols[index] for index in map(int, ids)]
 
 
 Vocabularies = tuple[Vocabulary, Vocabulary]  # of the source and of the target
 
 
-class WordVocabulary:
+class WordVocabulary(Vocabulary):
     """The shortlist of the most frequent words (section 4.1 of the paper).
 
     Args:
@@ -65,13 +74,9 @@ class WordVocabulary:
     kind = WORDS
 
     def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
         self.words = list(words)
         self._ids = {word: index for index, word in enumerate(self.words, len(SPECIAL))}
-        if len(self._ids) != len(self.words):
-            raise InputError("vocabulary: a word occurs twice in the list")
-
-    def __len__(self) -> int:
-        return len(SPECIAL) + len(self.words)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         ids = [self._ids.get(token, UNKNOWN) for token in tokens]
@@ -83,12 +88,6 @@ class WordVocabulary:
 
     def word_index(self, ids: Iterable[int]) -> list[int]:
         return [index for index, _ in enumerate(ids)]
-
-    def symbols(self, ids: Iterable[int]) -> list[str]:
-        return [
-            SPECIAL[index] if index < len(SPECIAL) else self.words[index - len(SPECIAL)]
-            for index in map(int, ids)
-        ]
 
     def unknown(self, tokens: Iterable[str]) -> int:
         return sum(token not in self._ids for token in tokens)
@@ -113,7 +112,7 @@ def rank_words(sentences: Iterable[str]) -> list[str]:
     return sorted(ids, key=ids.__getitem__)
 
 
-class BpeVocabulary:
+class BpeVocabulary(Vocabulary):
     """Subwords by byte-pair encoding of one language, or of both (`tokenizer=bpe`).
 
     The pairs merged are of bytes, so that no word is unknown and every word is given back exactly.
@@ -122,23 +121,15 @@ class BpeVocabulary:
 
     Args:
         model: the model as `tokenizers` writes it (JSON).
-
-    Raises:
-        InputError: where `model` cannot be read.
     """
 
     kind = "bpe"
 
     def __init__(self, model: str) -> None:
-        try:
-            self._model = Tokenizer.from_str(model)
-            ids = self._model.get_vocab()
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # a panic of its Rust code is not an Exception
-            reason = " ".join(str(error).split())[:200]
-            raise InputError(f"vocabulary: not a subword model: {reason}") from error
+        self._model = Tokenizer.from_str(model)
+        ids = self._model.get_vocab()
         self._subwords = sorted(ids, key=ids.__getitem__)
+        super().__init__([_text(subword) or WORD_START for subword in self._subwords])
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
@@ -157,9 +148,6 @@ class BpeVocabulary:
         model.train_from_iterator(sentences, trainer)
         return cls(model.to_str())
 
-    def __len__(self) -> int:
-        return len(SPECIAL) + len(self._subwords)
-
     def encode(self, tokens: Sequence[str]) -> list[int]:
         encoding = self._model.encode(list(tokens), is_pretokenized=True)
         return [index + len(SPECIAL) for index in encoding.ids] + [END]
@@ -170,12 +158,6 @@ class BpeVocabulary:
     def word_index(self, ids: Iterable[int]) -> list[int]:
         return [
             number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
-        ]
-
-    def symbols(self, ids: Iterable[int]) -> list[str]:
-        return [
-            SPECIAL[index] if index < len(SPECIAL) else _text(self._subword(index)) or WORD_START
-            for index in map(int, ids)
         ]
 
     def unknown(self, tokens: Iterable[str]) -> int:
@@ -214,32 +196,11 @@ def _text(symbols: str) -> str:
     return str(DECODER.decode([symbols.removeprefix(WORD_START)]))
 
 
-def load_vocabulary(state: Any) -> Vocabulary:
-    """The vocabulary that gave `state`, from a checkpoint or a cache.
-
-    Raises:
-        InputError: if `state` is not what `Vocabulary.state` returns.
-    """
-    kind = state.get("kind") if isinstance(state, dict) else None
-    if kind == WORDS:
-        words = state.get("words")
-        if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            return WordVocabulary(words)
-    if kind == BpeVocabulary.kind and isinstance(state.get("model"), str):
-        return BpeVocabulary(state["model"])
-    raise InputError("vocabulary: neither a list of words nor a set of subwords")
-
-
-def unknown_words(
-    source_vocabulary: Vocabulary,
-    target_vocabulary: Vocabulary,
-    source: Iterable[str],
-    target: Iterable[str],
-) -> list[int] | None:
-    """How many words of each side of a pair the shortlists lack; None without shortlists."""
-    if source_vocabulary.kind != WORDS:
-        return None
-    return [source_vocabulary.unknown(source), target_vocabulary.unknown(target)]
+def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
+    """The vocabulary that gave `state`, from a checkpoint or a cache."""
+    if state["kind"] == WORDS:
+        return WordVocabulary(state["words"])
+    return BpeVocabulary(state["model"])
 
 
 def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
@@ -258,7 +219,4 @@ def spelt(words: Iterable[str | None]) -> list[str]:
 
 def until_end(ids: Iterable[int]) -> Iterator[int]:
     """Ids before the first END."""
-    for index in map(int, ids):
-        if index == END:
-            return
-        yield index
+    return itertools.takewhile(lambda index: index != END, map(int, ids))

@@ -17,7 +17,7 @@ from nmt.data.pairs import Pairs
 from nmt.data.prepare import prepare_test_set
 from nmt.data.sources import leave_out_absent
 from nmt.data.tokenise import tokenisers
-from nmt.data.vocabulary import Vocabularies, unknown_words
+from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
 from nmt.evaluation.examples import Example
@@ -188,7 +188,8 @@ def decode(
 
 def pair_record(example: Example, vocabularies: Vocabularies) -> Record:
     """What a record says of the sentence pair itself, whoever translates it."""
-    unknown = unknown_words(*vocabularies, example.source, example.target)
+    sides = zip(vocabularies, (example.source, example.target), strict=True)
+    unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS] or None
     record: Record = {
         "id": example.id,
         **({} if example.line is None else {"line": example.line}),

@@ -3,7 +3,7 @@
 The trainer of sil-machine does what Moses' train-model.perl does: word alignment in both directions,
 a symmetrised phrase table and a trigram language model of the target side. Its own tuning takes
 sentences from the training pairs and loads the model anew for every set of weights, so that
-`nmt.phrase_based.tuning` is used in its place.
+`nmt.phrase_based.training` is used in its place.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,18 @@ import numpy as np
 
 from nmt.config import BaselineConfig, Config
 from nmt.data.prepare import Prepared
+from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
-from nmt.phrase_based.tuning import tune
 from nmt.utils.files import write_json
-from nmt.utils.progress import counted, timed
+from nmt.utils.progress import Stage, counted, timed
 
 log = logging.getLogger(__name__)
 
-TUNE_ROUNDS = 3  # passes over the weights
+Weights = tuple[float, ...]
+TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
+SIGNED = (0, 2)  # penalties and bonuses by length: may be negative
+STEPS = (0.5, 0.25, 0.125)  # of each pass over all weights, relative to the weight
+LEAST = 0.2  # a weight of less moves as one of this size
 
 
 @contextmanager
@@ -52,13 +56,13 @@ def tuned_system(
         system = PhraseBased(folder, options, read)
     with closing(system):
         sources, references = ([pair[side] for pair in tuned_on] for side in ("source", "target"))
-        before, bleu = tune(system, sources, references, rounds=TUNE_ROUNDS, progress=progress)
+        before, after = tune(system, sources, references, progress)
         sentences = counted(count, "development sentence")
-        log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, bleu)
+        log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, after)
         hours += (time.monotonic() - start) / 3600
         weights = dict(zip(WEIGHTS, system.weights, strict=True))
         about = {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights}
-        yield system, about, {"bleu": bleu}
+        yield system, about, {"bleu": after}
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -79,3 +83,60 @@ def _train_once(config: BaselineConfig, text: Prepared, folder: Path) -> float:
     hours = (time.monotonic() - start) / 3600
     write_json(complete, about | {"hours": hours})
     return hours
+
+
+def tune(
+    system: PhraseBased,
+    sources: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    progress: bool = False,
+) -> tuple[float, float]:
+    """Coordinate search: moves one weight at a time by `STEPS`, and keeps what improves BLEU.
+
+    A weight that improves it is moved on in its direction. Afterwards the system has the best
+    weights.
+
+    Args:
+        system: a loaded system; its weights are where the search starts.
+        sources, references: development sentences.
+        progress: show a progress bar.
+
+    Returns:
+        BLEU of the sentences with the first weights, and with the best.
+    """
+
+    def score(weights: Weights) -> float:
+        system.weights = weights
+        stage.advance()
+        pairs = zip(system.translate(sources), references, strict=True)
+        return float(bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0)))
+
+    with Stage("tuning", unit="trial", shown=progress) as stage:
+        best = tuple(system.weights)
+        best_score = first_score = score(best)
+        for step in STEPS:
+            for feature in TUNED:
+                for direction in (1.0, -1.0):
+                    start = best_score
+                    while (tried := moved(best, feature, direction * step)) != best:
+                        if (tried_score := score(tried)) <= best_score:
+                            break
+                        best, best_score = tried, tried_score
+                    if best_score > start:
+                        break
+    system.weights = best
+    return first_score, best_score
+
+
+def moved(weights: Weights, feature: int, share: float) -> Weights:
+    """The weights with one of them moved by a share of its size; positive ones stay positive.
+
+    >>> moved((1.0, 2.0), 1, -0.5)
+    (1.0, 1.0)
+    >>> moved((0.1, 0.1), 0, -0.5), moved((0.1, 0.05), 1, -0.5)
+    ((0.0, 0.1), (0.1, 0.05))
+    """
+    value = weights[feature] + share * max(abs(weights[feature]), LEAST)
+    if feature not in SIGNED and value <= 0:
+        return weights
+    return (*weights[:feature], round(value, 6), *weights[feature + 1 :])

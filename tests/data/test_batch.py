@@ -12,12 +12,7 @@ from nmt.data.batch import collate
 
 
 def test_sentences_are_padded_with_the_end_and_masked() -> None:
-    batch = collate(
-        [[5, 6, 7, 0], [8, 0]],
-        [np.array([9, 0]), [0]],
-        [11, 4],
-        0.25,
-    )
+    batch = collate([[5, 6, 7, 0], [8, 0]], [np.array([9, 0]), [0]], [11, 4], 0.25)
     assert batch.source.tolist() == [[5, 6, 7, 0], [8, 0, 0, 0]]
     assert batch.source_mask.tolist() == [[True] * 4, [True, True, False, False]]
     assert batch.target.tolist() == [[9, 0], [0, 0]]

@@ -5,16 +5,10 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.batches import (
-    TokenSchedule,
-    TrainingSchedule,
-    evaluation_batches,
-    shuffle,
-)
+from nmt.data.batches import TrainingSchedule, evaluation_batches, shuffle
 
 
 def sizes_of(pairs: int, seed: int = 3) -> np.ndarray:
@@ -37,29 +31,61 @@ def test_order_of_the_data_never_changes() -> None:
     assert shuffle(10, 1).tolist() == [8, 6, 7, 9, 0, 5, 1, 3, 2, 4]
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    pairs=st.integers(1, 90),
-    batch_size=st.integers(1, 9),
-    pool=st.integers(1, 5),
-    order=st.sampled_from(["ascending", "random"]),
-    seed=st.integers(0, 2**40),
-)
+SCHEDULES = {
+    "pairs": st.integers(1, 90),
+    "size": st.integers(1, 9) | st.integers(10, 400),
+    "pool": st.integers(1, 5),
+    "order": st.sampled_from(["ascending", "random"]),
+    "seed": st.integers(0, 2**40),
+    "by_tokens": st.booleans(),
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(**SCHEDULES)
 def test_every_pair_once_a_pass(
-    pairs: int, batch_size: int, pool: int, order: str, seed: int
+    pairs: int, size: int, pool: int, order: str, seed: int, by_tokens: bool
 ) -> None:
-    schedule = TrainingSchedule(sizes_of(pairs), batch_size, pool, order, seed)
-    # The fewest pools after which whole passes have been made.
-    pool = schedule.pool
-    size = batch_size * pool
-    pools = np.lcm(size, pairs) // size
-    seen = np.concatenate([schedule.rows(update) for update in range(pools * pool)])
-    counts = np.bincount(seen, minlength=pairs)
-    assert (counts == pools * size // pairs).all()
-    # A pool, hence a batch, holds no pair twice unless a batch is larger than the corpus.
-    first = np.concatenate([schedule.rows(update) for update in range(pool)])
-    assert np.bincount(first).max() == -(-size // pairs)
-    assert batch_size > pairs or size <= pairs
+    sizes = sizes_of(pairs)
+    longer = sizes.max(axis=1).astype(int)
+    schedule = TrainingSchedule(sizes, size, pool, order, seed, by_tokens)
+    seen: list[int] = []
+    update = 0
+    while schedule.epoch(update) < 2:
+        rows = schedule.rows(update).tolist()
+        if by_tokens:
+            assert len(rows) == 1 or len(rows) * longer[rows].max() <= size
+        else:
+            assert len(rows) == size
+        # No batch holds a pair twice unless it is larger than the corpus.
+        assert np.bincount(rows).max() == -(-len(rows) // pairs)
+        seen += rows
+        update += 1
+        assert schedule.epoch(update) == len(seen) / pairs
+    # A pool is sorted, so that only what whole pools hold is known of the middle of one.
+    ends = len(seen) - len(seen) % schedule.pool_pairs
+    stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
+    for start in range(0, ends, schedule.pool_pairs):
+        part = slice(start, start + schedule.pool_pairs)
+        assert sorted(seen[part]) == sorted(stream[part])
+
+
+@settings(max_examples=40, deadline=None)
+@given(**SCHEDULES, start=st.integers(0, 40))
+def test_batches_depend_on_their_number_alone(
+    pairs: int, size: int, pool: int, order: str, seed: int, by_tokens: bool, start: int
+) -> None:
+    """Whoever begins in the middle of a pool, forward or backward, in a process of its own."""
+    schedule = TrainingSchedule(sizes_of(pairs), size, pool, order, seed, by_tokens)
+    forward = [schedule.rows(update).tolist() for update in range(44)]
+    again = pickle.loads(pickle.dumps(schedule))
+    assert [again.rows(update).tolist() for update in range(start, 44)] == forward[start:]
+    assert [again.rows(update).tolist() for update in reversed(range(44))] == forward[::-1]
+
+
+def test_another_seed_gives_another_order() -> None:
+    first, other = (TrainingSchedule(sizes_of(100), 8, seed=seed).rows(0) for seed in (4, 5))
+    assert first.tolist() != other.tolist()
 
 
 def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
@@ -84,73 +110,14 @@ def test_random_order_shuffles_batches_not_sentences() -> None:
     assert sorted(batches[0]) == sorted(batches[1])
 
 
-@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 4), (2, 2), (4, 3), (3, 4)])
-def test_shares_partition_the_batch(world: int, accumulate: int) -> None:
-    schedule = TrainingSchedule(sizes_of(500), 24, seed=2)
-    for update in (0, 7, 33):
-        shares = [
-            schedule.share(update, micro, accumulate, rank, world)
-            for micro in range(accumulate)
-            for rank in range(world)
-        ]
-        assert {len(share) for share in shares} == {24 // world // accumulate}
-        assert sorted(np.concatenate(shares)) == sorted(schedule.rows(update))
-
-
-BY_TOKENS = {
-    "pairs": st.integers(1, 90),
-    "tokens": st.integers(1, 400),
-    "pool": st.integers(1, 5),
-    "order": st.sampled_from(["ascending", "random"]),
-    "seed": st.integers(0, 2**40),
-}
-
-
-@settings(max_examples=60, deadline=None)
-@given(**BY_TOKENS)
-def test_batches_by_tokens_hold_every_pair_once_a_pass(
-    pairs: int, tokens: int, pool: int, order: str, seed: int
+@settings(max_examples=40, deadline=None)
+@given(size=st.integers(1, 400), by_tokens=st.booleans(), world=st.integers(1, 5),
+       accumulate=st.integers(1, 3))  # fmt: skip
+def test_shares_are_the_batch_and_of_equal_work(
+    size: int, by_tokens: bool, world: int, accumulate: int
 ) -> None:
-    sizes = sizes_of(pairs)
-    longer = sizes.max(axis=1).astype(int)
-    schedule = TokenSchedule(sizes, tokens, pool, order, seed)
-    seen: list[int] = []
-    update = 0
-    while schedule.epoch(update) < 2:
-        rows = schedule.rows(update).tolist()
-        assert len(rows) == len(set(rows)) > 0
-        assert len(rows) == 1 or len(rows) * longer[rows].max() <= tokens
-        seen += rows
-        update += 1
-        assert schedule.seen(update) == len(seen)
-    # A pool is sorted, so that only what whole pools hold is known of the middle of one.
-    ends = len(seen) - len(seen) % schedule.pool_pairs
-    stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
-    for start in range(0, ends, schedule.pool_pairs):
-        part = slice(start, start + schedule.pool_pairs)
-        assert sorted(seen[part]) == sorted(stream[part])
-
-
-@settings(max_examples=30, deadline=None)
-@given(**BY_TOKENS, start=st.integers(0, 60))
-def test_batches_by_tokens_depend_on_their_number_alone(
-    pairs: int, tokens: int, pool: int, order: str, seed: int, start: int
-) -> None:
-    """Whoever begins in the middle of a pool, forward or backward, in a process of its own."""
-    schedule = TokenSchedule(sizes_of(pairs), tokens, pool, order, seed)
-    forward = [schedule.rows(update).tolist() for update in range(64)]
-    again = pickle.loads(pickle.dumps(schedule))
-    assert [again.rows(update).tolist() for update in range(start, 64)] == forward[start:]
-    assert [again.rows(update).tolist() for update in reversed(range(64))] == forward[::-1]
-
-
-@settings(max_examples=60, deadline=None)
-@given(**BY_TOKENS, world=st.integers(1, 5), accumulate=st.integers(1, 3))
-def test_shares_by_tokens_are_the_batch_and_of_equal_work(
-    pairs: int, tokens: int, pool: int, order: str, seed: int, world: int, accumulate: int
-) -> None:
-    sizes = sizes_of(pairs).astype(int)
-    schedule = TokenSchedule(sizes, tokens, pool, order, seed)
+    sizes = sizes_of(90).astype(int)
+    schedule = TrainingSchedule(sizes, size, 5, by_tokens=by_tokens)
     for update in range(5):
         rows = schedule.rows(update)
         shares = [
@@ -170,22 +137,13 @@ def test_batches_by_tokens_are_filled_evenly() -> None:
     """Half of the batches hold the most that fits; no small rest ends a pool."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
-    schedule = TokenSchedule(sizes, 1000, 20, seed=3)
+    schedule = TrainingSchedule(sizes, 1000, 20, seed=3, by_tokens=True)
     filled = [
         len(rows) * longer[rows].max() for rows in (schedule.rows(update) for update in range(60))
     ]
     assert max(filled) <= 1000
     assert min(filled) > 800
     assert np.mean(filled) > 940
-
-
-def test_update_depends_on_its_number_alone() -> None:
-    schedule = TrainingSchedule(sizes_of(100), 8, seed=4)
-    forward = [schedule.rows(update).tolist() for update in range(70)]
-    again = pickle.loads(pickle.dumps(schedule))
-    assert [again.rows(update).tolist() for update in reversed(range(70))] == forward[::-1]
-    other = TrainingSchedule(sizes_of(100), 8, seed=5)
-    assert other.rows(0).tolist() != forward[0]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,8 +1,10 @@
 """A small model over ten words, sharper than a fresh one so that translations differ."""
 
+import datasets
 import torch
 
 from nmt.config import Config, ModelConfig, SearchConfig
+from nmt.data.pairs import Pairs, encode
 from nmt.data.vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
 from nmt.evaluation.examples import Example
@@ -23,6 +25,22 @@ EXAMPLES = [
     Example(n, s.split(), t.split(), t, GOLD if n == 1 else None) for n, (s, t) in enumerate(TEXT)
 ]
 SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
+
+
+def make_pairs(texts, source=SOURCE, target=TARGET):
+    rows = datasets.Dataset.from_list(
+        [
+            {
+                "source": s,
+                "target": t,
+                "source_words": len(s.split()),
+                "target_words": len(t.split()),
+            }
+            for s, t in texts
+        ]
+    )
+    rows = encode(rows, (source, target), keep_in_memory=True, new_fingerprint="rows")
+    return Pairs("train", rows, (source, target), {}, "")
 
 
 def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from nmt.data.batch import collate
-from nmt.data.pairs import Pairs
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import test_sets
 from nmt.inference.load import intervene
@@ -15,7 +14,16 @@ from nmt.inference.test_sets import translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
 from nmt.search import beam_search
-from tests.inference.small import EXAMPLES, SEARCH, SOURCE, TARGET, TEXT, make_network, make_trained
+from tests.inference.small import (
+    EXAMPLES,
+    SEARCH,
+    SOURCE,
+    TARGET,
+    TEXT,
+    make_network,
+    make_pairs,
+    make_trained,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -117,15 +125,8 @@ def test_results_are_the_same_for_any_number_of_workers(precision):
     expected = translate_set(alone, many)
     assert translate_set(shared, many) == expected
     assert torch.get_num_threads() == before
-    rows = [
-        {
-            "source": source, "target": target, "source_words": len(source.split()),
-            "target_words": len(target.split()), "alignment": None,
-        }
-        for source, target in TEXT
-    ]  # fmt: skip
-    pairs = Pairs.encode("train", rows, SOURCE, TARGET)
-    found = [mean_nll(trained, pairs, np.arange(len(rows))) for trained in (alone, shared)]
+    pairs = make_pairs(TEXT)
+    found = [mean_nll(trained, pairs, np.arange(len(TEXT))) for trained in (alone, shared)]
     assert found[0] == found[1]
     if precision == "32-true":
         expected_nll = np.mean([record["nll"] for record in expected[0][:5]])

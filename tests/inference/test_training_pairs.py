@@ -5,13 +5,12 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.model import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
 from nmt.models import build_model
 from tests.helpers.models import small_config
-from tests.inference.small import make_trained
+from tests.inference.small import make_pairs, make_trained
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -44,19 +43,7 @@ def test_replacement():
 
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
-ROWS = [
-    {
-        "line": line,
-        "source": source,
-        "target": target,
-        "source_words": len(source.split()),
-        "target_words": len(target.split()),
-        "alignment": None,
-    }
-    for line, (source, target) in enumerate(
-        [("the red cat", "le chat rouge"), ("red Smith", "Smith rousse"), ("red", "rouge")]
-    )
-]
+TEXTS = [("the red cat", "le chat rouge"), ("red Smith", "Smith rousse"), ("red", "rouge")]
 LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
 
 
@@ -71,7 +58,7 @@ def attend(monkeypatch, model, links):
     def forward(target, target_mask, memory):
         weights = torch.zeros(*target.shape, memory.mask.shape[1])
         for place, length in enumerate(memory.mask.sum(1).tolist()):
-            row = next(n for n, row in enumerate(ROWS) if len(row["source"].split()) + 1 == length)
+            row = next(n for n, (text, _) in enumerate(TEXTS) if len(text.split()) + 1 == length)
             for i, j in enumerate(links[row]):
                 weights[place, i, j] = 1.0
         return torch.zeros(*target.shape, 2), weights, torch.zeros(target.shape)
@@ -80,7 +67,7 @@ def attend(monkeypatch, model, links):
 
 
 def learn(model):
-    pairs = Pairs.encode("train", ROWS, SOURCE, TARGET)
+    pairs = make_pairs(TEXTS, SOURCE, TARGET)
     trained = make_trained(model, SOURCE, TARGET)
     with torch.no_grad():
         return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
@@ -98,8 +85,7 @@ def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
 
 def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
-    rows = [{"source": text, "target": "le"} for text in texts]
-    pairs = Pairs.encode("train", rows, SOURCE, TARGET)
+    pairs = make_pairs([(text, "le") for text in texts])
     everything = np.arange(len(texts))
     # a word counts once a pair: "the" is known after 0 and 1, "cat" after 0 and 2
     assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-from nmt.phrase_based.tuning import moved, tune
+from nmt.phrase_based.training import moved, tune
 
 REFERENCE = [f"w{n}" for n in range(200)]
 
@@ -20,7 +20,7 @@ class Fake:
 
 def test_coordinate_search_finds_weights_up_down_and_below_zero():
     system = Fake({1: 2.25, 2: -0.3})
-    before, after = tune(system, [["a"]], [REFERENCE], rounds=3)
+    before, after = tune(system, [["a"]], [REFERENCE])
     assert before < 30 < 90 < after
     assert abs(system.weights[1] - 2.25) < 0.2
     assert abs(system.weights[2] + 0.3) < 0.2
@@ -29,10 +29,10 @@ def test_coordinate_search_finds_weights_up_down_and_below_zero():
 
 def test_what_helps_nothing_stays_and_is_asked_for_once_a_direction():
     system = Fake({})
-    before, after = tune(system, [["a"]], [REFERENCE], rounds=2)
+    before, after = tune(system, [["a"]], [REFERENCE])
     assert before == after > 99.9
     assert system.weights == (1.0,) * 7 + (0.0,)
-    assert len(system.seen) == 1 + 2 * 7 * 2
+    assert len(system.seen) == 1 + 3 * 7 * 2
 
 
 def test_only_lengths_may_weigh_negatively():
