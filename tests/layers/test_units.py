@@ -1,22 +1,12 @@
-"""The recurrent units, step by step, and the readout."""
+"""The recurrent units, step by step."""
 
 import numpy as np
-import pytest
 import torch
 from torch.nn.functional import linear
 
 from nmt.layers import GatedUnit, LstmUnit
 from tests.layers.nets import mixed_precision
 from tests.layers.reference import sigmoid
-
-
-@pytest.mark.parametrize(("unit", "size"), [(GatedUnit, 3), (LstmUnit, 6)])
-def test_padding_freezes_the_state_exactly(unit, size):
-    made = unit(2, 3)
-    state, word = torch.randn(2, size), torch.randn(2, 2)
-    after = made(state, made.project(word), real=torch.tensor([True, False]))
-    assert torch.equal(after[1], state[1])
-    assert (after[0] != state[0]).all()
 
 
 def test_gates_are_sums_of_16_bit_products():
