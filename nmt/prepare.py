@@ -23,10 +23,12 @@ def main(composed: TrainConfig) -> None:
             "type the line that the run was started with"
         )
     vocabularies = None
-    if composed.initial_checkpoint is not None:  # for which alone Lightning is imported
-        from nmt.training.run import given_vocabularies, initial_checkpoint
+    if composed.initial_checkpoint is not None:  # for which alone torch is imported
+        from nmt.config.targets import own_code
+        from nmt.inference.load import read_members
 
-        vocabularies = given_vocabularies(composed, initial_checkpoint(composed))
+        trust = [*composed.trust, *own_code(composed)]
+        vocabularies = read_members(composed.initial_checkpoint, trust)[0].vocabularies
     shown = composed.trainer["enable_progress_bar"]
     print(prepare(composed.data, composed.tokenizer, shown, vocabularies).summary())
 

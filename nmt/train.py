@@ -38,7 +38,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
         from nmt.training.outcome import describe_model, describe_run
         from nmt.training.run import start_training
 
-    run = start_training(composed)
+    run = start_training(composed, stop)
     training = Training(run, stop, log_heatmaps)
     text = run.prepare_text()
     sets = read_examples(run.config, text.test.values())

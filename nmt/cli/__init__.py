@@ -1,1 +1,1 @@
-"""The command line: composing the configuration, error messages, `--help`, the reference of keys."""
+"""The command line: composing the configuration, error messages, `--help`."""

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
-from nmt.cli.reference import choices
+from nmt.cli.help import choices
 from nmt.cli.sweep import comparison_pages
 from nmt.config.loading import load
 from nmt.config.schema import SCHEMAS

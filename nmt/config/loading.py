@@ -29,7 +29,7 @@ from nmt.config.schema import (
     to_containers,
 )
 from nmt.config.targets import reject_untrusted_scores
-from nmt.utils.commands import override_key
+from nmt.utils.commands import literal, override_key
 from nmt.utils.errors import InputError, first_line
 
 Section = TypeVar("Section")
@@ -37,6 +37,10 @@ Section = TypeVar("Section")
 # Keys that a command which starts from a checkpoint never takes from it: it may come from a stranger,
 # and threads were chosen for another machine
 HERE = ("trust", "threads", "logger", "data.cache")
+
+# What weights and vocabularies are made for, and what of it only a training looks at
+KIND = ("model", "tokenizer", "data.languages", "data.reverse_source")
+FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
 
 
 def load(composed: DictConfig) -> Any:
@@ -220,4 +224,30 @@ def refuse_changes(stored: Config, config: Config) -> None:
         raise InputError(
             f"{path}={now.get(path)}: the run in this folder was started with "
             f"{path}={before.get(path)}; type that to resume it, or name another folder"
+        )
+
+
+def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
+    """Refuses to start from the weights of a model, vocabularies or languages of another kind.
+
+    Raises:
+        InputError: naming every key that differs, with the value that the weights need.
+    """
+    ours, theirs = (
+        {
+            key: value
+            for key, value in flatten(to_containers(each)).items()
+            if is_within(key, KIND) and not is_within(key, FREE) and value not in (None, {})
+        }
+        for each in (config, initial)
+    )
+    needed = [
+        f"{key}={literal(theirs.get(key))}"
+        for key in {**ours, **theirs}
+        if ours.get(key) != theirs.get(key)
+    ]
+    if needed:
+        raise InputError(
+            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
+            f"{' '.join(needed)}"
         )

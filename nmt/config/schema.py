@@ -25,56 +25,44 @@ class TextConfig:
     """One parallel text: line-aligned files, or a published set fetched by a library."""
 
     source: str | None = key(None, "file of source sentences, one per line (plain or compressed)")
-    target: str | None = key(
-        None, "file of target sentences, line i the translation of line i of `source`"
-    )
+    target: str | None = key(None, "file of target sentences: line i translates line i of `source`")
     alignment: str | None = key(
-        None,
-        "file of gold alignments in Pharaoh format (i-j sure, ipj possible); not for training text",
+        None, "file of gold links of a test set, in Pharaoh format (i-j sure, ipj possible)"
     )
     tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
     files: list[str] | None = key(
         None,
-        "files in data.root, read one after the other: train stands for train.en and train.fr, plain "
-        "or .gz, .bz2, .xz, .zst; if they are missing, hub or sacrebleu is used where it is given",
+        "files in data.root, read in order: train stands for train.en and train.fr, plain or .gz, .bz2, "
+        ".xz, .zst; where they are missing, hub or sacrebleu is used",
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset (path, name, split, revision, …); path may be a folder of "
-        "save_to_disk, and of several names the one that names data.languages is taken",
+        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; of several names the "
+        "one that names data.languages is taken",
     )
     sacrebleu: list[str] | None = key(
         None,
-        "sacrebleu test sets, such as [wmt12, wmt13], read one after the other; if they lack the "
-        "languages, hub is used where it is given",
+        "sacrebleu test sets, such as [wmt12,wmt13]; for languages that they lack, hub is used",
     )
     grammar: str | None = key(
         None,
-        "drawn from the built-in grammar: with natural lengths, or equally many per length bucket",
+        "drawn from the built-in grammar: with natural lengths, or as many in each length bucket",
         choices=("natural", "by_length"),
     )
-    optional: bool = key(
-        False, "leave the test set out, with a line that says so, if one of its files is missing"
-    )
-    skip: int | None = key(
-        None, "number of pairs left out at the start, such as those of another set", minimum=1
-    )
-    pairs: int | None = key(
-        None, "read at most this many pairs (built-in grammar: draw exactly this many)", minimum=1
-    )
+    optional: bool = key(False, "leave the test set out, saying so, if one of its files is missing")
+    skip: int | None = key(None, "pairs left out at the start", minimum=1)
+    pairs: int | None = key(None, "most pairs read; of the grammar, pairs drawn", minimum=1)
 
 
 @dataclass
 class FilterConfig:
     """Filters of training pairs; all off by default."""
 
-    length_ratio: float = key(
-        0.0, "largest ratio of the words of the longer side to the shorter; 0: any", minimum=0
-    )
+    length_ratio: float = key(0.0, "largest ratio of the words of both sides; 0: any", minimum=0)
     identical: bool = key(False, "leave out pairs whose sides are identical")
     duplicates: str = key(
         "none",
-        "leave out pairs whose source, target, or both (pair) occurred in an earlier pair",
+        "leave out pairs whose source, target or both (pair) occurred before",
         choices=("none", "pair", "source", "target"),
     )
 
@@ -102,31 +90,20 @@ class DataConfig(HeldOutConfig):
         "longest training sentence, in words of either side before any subword split",
         minimum=1,
     )
-    batch_size: int = key(
-        80, "sentence pairs per update, over all devices and accumulated micro-batches", minimum=1
-    )
+    batch_size: int = key(80, "pairs per update, over all devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
         None,
-        "at most so many tokens per update, its sentences times the longest side of any, in place of "
-        "batch_size sentences; null: batch_size, as in the paper",
+        "in place of batch_size: most tokens per update, as its pairs times their longest side",
         minimum=1,
     )
-    pool: int = key(
-        20, "batches' worth of pairs that are sorted by length together (a maxi-batch)", minimum=1
-    )
+    pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
     reverse_source: bool = key(
-        False,
-        "the encoder reads the source words from the last to the first; alignments and figures keep "
-        "the order of the text",
+        False, "the encoder reads the last source word first; alignments keep the order of the text"
     )
     pool_order: str = key(
-        "ascending",
-        "order of a pool's batches: by length, or random",
-        choices=("ascending", "random"),
+        "ascending", "order of a pool's batches: by length, or not", choices=("ascending", "random")
     )
-    workers: int = key(
-        0, "worker processes that prepare batches; 0: the training process itself", minimum=0
-    )
+    workers: int = key(0, "processes that prepare batches, beside the training's own", minimum=0)
 
 
 @dataclass
@@ -134,21 +111,13 @@ class TokenizerConfig:
     """How a line is split into the symbols of the model."""
 
     kind: str = key(
-        "words",
-        "words: shortlist of the most frequent words; bpe: subwords",
-        choices=("words", "bpe"),
+        "words", "shortlist of the most frequent words, or subwords", choices=("words", "bpe")
     )
-    source_size: int = key(
-        30000, "words (or subwords) of the source vocabulary, besides <unk> and </s>", minimum=1
-    )
-    target_size: int = key(
-        30000, "words (or subwords) of the target vocabulary, besides <unk> and </s>", minimum=1
-    )
+    source_size: int = key(30000, "words (subwords) of the source vocabulary", minimum=1)
+    target_size: int = key(30000, "words (subwords) of the target vocabulary", minimum=1)
     joint: bool = key(False, "one vocabulary of source_size learnt from both languages")
     normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
-    characters: bool = key(
-        False, "each character of scripts without spaces (Chinese, Japanese, Thai, …) is a token"
-    )
+    characters: bool = key(False, "each character of scripts without spaces is a token")
 
 
 # The model and its training
@@ -162,26 +131,18 @@ class ModelConfig:
 
     _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
     encoder: dict[str, Any] | None = key(
-        None, "the encoder (group `encoder`); null: bidirectional, of RNNencdec forward"
+        None, "the encoder; null: bidirectional, of RNNencdec forward"
     )
-    unit: dict[str, Any] | None = key(
-        None, "recurrent unit of encoder and decoder (group `unit`); null: gated"
-    )
-    attention: dict[str, Any] | None = key(
-        None, "where attention looks (group `attention`); null: everywhere, if the model attends"
-    )
-    scoring: dict[str, Any] | None = key(
-        None, "scoring function of the attention (group `scoring`)"
-    )
+    unit: dict[str, Any] | None = key(None, "unit of encoder and decoder; null: gated")
+    attention: dict[str, Any] | None = key(None, "where attention looks; null: everywhere")
+    scoring: dict[str, Any] | None = key(None, "scoring function of the attention")
     state_input: str = key(
         "previous",
         "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
     init: str = key("glorot", "initialisation of the weights", choices=INITS)
-    dropout: float = key(
-        0.0, "share of embedding and readout entries dropped in training", minimum=0, below=1
-    )
+    dropout: float = key(0.0, "share of embeddings and readouts dropped", minimum=0, below=1)
     recurrence: str = key(
         "fused",
         "plain: readable loop under autograd; fused: own backward over the whole sentence",
@@ -189,16 +150,14 @@ class ModelConfig:
     )
     kernels: bool | str = key(
         "auto",
-        "auto: Triton kernels on a GPU on which they compile and are right (recurrence=fused)",
+        "auto: Triton kernels on a GPU where they compile and are right",
         choices=("auto", False),
     )
-    graphs: bool = key(True, "replay each update from a CUDA graph (recurrence=fused, on a GPU)")
+    graphs: bool = key(True, "replay each update on a GPU from a CUDA graph")
     hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
     embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
     alignment: int | None = key(
-        None,
-        "entries of the space that queries and keys are compared in (n', 1000); null: no attention",
-        minimum=1,
+        None, "entries of the space of queries and keys (n', 1000); null: no attention", minimum=1
     )
     maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
     options: dict[str, Any] = key({}, "keys of a model of your own, by name")
@@ -212,8 +171,7 @@ class OptimizerConfig:
     lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
     options: dict[str, Any] = key({}, "other arguments of the class, by name")
     schedule: dict[str, Any] = key(
-        {"_target_": "nmt.models.optimizer.constant"},
-        "schedule of the learning rate (group `schedule`), with its arguments",
+        {"_target_": "nmt.models.optimizer.constant"}, "learning-rate schedule, with its arguments"
     )
 
 
@@ -242,22 +200,13 @@ class SearchConfig:
 
     beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
-    max_ratio: float = key(
-        3.0, "longest translation, in symbols per source symbol, </s> included", above=0
-    )
-    min_ratio: float = key(
-        0.0,
-        "forbid </s> before this many words per source symbol, source </s> included",
-        minimum=0,
-    )
-    length_penalty: float = key(
-        0.0, "rank by log-probability / length^p; 0: by log-probability", minimum=0
-    )
+    max_ratio: float = key(3.0, "longest translation, in symbols per source symbol", above=0)
+    min_ratio: float = key(0.0, "shortest translation, in words per source symbol", minimum=0)
+    length_penalty: float = key(0.0, "p of the rank, log-probability / length^p", minimum=0)
     batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(
         "none",
-        "replacement of <unk>: the attended source word (copy), or its translation in a dictionary "
-        "learnt from the attention",
+        "replacement of <unk>: the attended source word, or its translation learnt from attention",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -268,22 +217,18 @@ class EvaluationConfig:
 
     attention: str = key(
         "as_trained",
-        "weights of attention, replaced at every step: the mean of the annotations, the largest alone, "
-        "one position on (nmt.evaluate, translate and score)",
+        "weights of attention in nmt.evaluate, translate and score: all equal, the largest alone, or "
+        "one position on",
         choices=INTERVENTIONS,
     )
-    valid_sentences: int = key(
-        200, "development sentences translated greedily for BLEU at each validation", minimum=0
-    )
+    valid_sentences: int = key(200, "pairs translated for BLEU at each validation", minimum=0)
     scores: list[str] | None = key(
         None,
-        "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as "
-        "MODULE.NAME; null: default, which leaves out ter",
+        "scores beside BLEU, such as [chrf,ter], [default,ter], or your own as MODULE.NAME; null: "
+        "default, which leaves out ter",
     )
     edges: list[int] | None = key(
-        None,
-        f"last length of each bucket; longer sentences form the open one; null: {list(EDGES)}",
-        minimum=1,
+        None, f"last length of each bucket but the open one; null: {list(EDGES)}", minimum=1
     )
     resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
     train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
@@ -297,14 +242,8 @@ class StressConfig:
     """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`, `position`)."""
 
     lengths: list[int] = key([], "lengths of the concatenated inputs, in source words", minimum=1)
-    pairs: int = key(
-        100, "concatenated inputs per length; sentences in all for positions", minimum=1
-    )
-    positions: list[int] = key(
-        [],
-        "sentences per input, each compared with its translation alone, by position",
-        minimum=2,
-    )
+    pairs: int = key(100, "inputs per length; sentences in all for positions", minimum=1)
+    positions: list[int] = key([], "sentences per input, scored by position", minimum=2)
 
 
 @dataclass
@@ -314,7 +253,7 @@ class PageConfig:
     sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
     live: bool | str = key(
         "auto",
-        "whether models translate in the page itself, one run a group; auto: as many as fit in 12 MB",
+        "models that translate in the page; auto: one run a group, as many as fit in 12 MB",
         choices=("auto", True, False),
     )
 
@@ -324,12 +263,12 @@ class ReportConfig(PageConfig):
     """What a run keeps and draws."""
 
     heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
-    figures: list[str] = key(
-        ["png", "svg"], "file formats of the figures", choices=("png", "svg", "pdf")
-    )
+    figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
 
 
 # The commands
+
+MODEL = "file, run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS"
 
 
 @dataclass
@@ -337,14 +276,9 @@ class ModelRunConfig:
     """What every command that runs a model takes."""
 
     threads: int | str = key(
-        "auto",
-        "threads of one process on a CPU; auto: by the cores it may use and the size of the layers",
-        minimum=1,
+        "auto", "threads of a process; auto: by its cores and the size of the layers", minimum=1
     )
-    trust: list[str] = key(
-        [],
-        "modules outside nmt that a checkpoint's configuration may name, or single names of theirs",
-    )
+    trust: list[str] = key([], "modules or single names outside nmt that a checkpoint may name")
     trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer, by its names")
     search: SearchConfig = key(SearchConfig, "the search for a translation")
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
@@ -354,10 +288,7 @@ class ModelRunConfig:
 class Config(ModelRunConfig):
     """A model, its text, its training and its tests."""
 
-    name: str = key(
-        "${class_name:${model._target_}}-${data.max_length}",
-        "the run's name in tables and figures",
-    )
+    name: str = key("${class_name:${model._target_}}-${data.max_length}", "title of the run")
     experiment: str = key("custom", "row of the paper's Table 1 that this run reproduces")
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
     seed: int = key(
@@ -368,32 +299,22 @@ class Config(ModelRunConfig):
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
-    callbacks: dict[str, Any] = key(
-        {}, "Lightning callbacks by name, each a `_target_` with its arguments (group `callbacks`)"
-    )
+    callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each a `_target_`")
     stress: StressConfig = key(StressConfig, "concatenated inputs")
     report: ReportConfig = key(ReportConfig, "figures and kept sentences")
-    logger: dict[str, Any] = key(
-        {}, "Lightning loggers by name, each a `_target_` with its arguments (group `logger`)"
-    )
+    logger: dict[str, Any] = key({}, "Lightning loggers by name, each a `_target_`")
 
 
 @dataclass
 class TrainConfig(Config):
     """`nmt.train`, and what a checkpoint stores: the whole configuration of a training run."""
 
-    resume: str | None = key(
-        None,
-        "run folder to resume; auto: hydra.run.dir if it holds a checkpoint, otherwise a new run",
-    )
+    resume: str | None = key(None, "run folder to go on in; auto: hydra.run.dir, if it holds a run")
     initial_checkpoint: str | None = key(
-        None,
-        "file of a trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS: "
-        "the training starts from its weights, with its vocabularies",
+        None, f"start from the weights, with the vocabularies, of a model: {MODEL}"
     )
     ckpt_path: str | None = key(
-        None,
-        "file of a checkpoint: a new run goes on from it, as its configuration says and what is typed",
+        None, "file of a checkpoint that a new run goes on from, as it says and what is typed"
     )
 
 
@@ -401,14 +322,8 @@ class TrainConfig(Config):
 class PhraseBasedConfig:
     """How a phrase-based system is trained and tuned."""
 
-    reordering: int = key(
-        0,
-        "source words that the search may skip over; 0: reordering only within phrases",
-        minimum=0,
-    )
-    tune_sentences: int = key(
-        300, "development sentences that the weights are tuned on; 0: no tuning", minimum=0
-    )
+    reordering: int = key(0, "source words that the search may skip; 0: none", minimum=0)
+    tune_sentences: int = key(300, "development sentences for its weights; 0: none", minimum=0)
 
 
 @dataclass
@@ -423,9 +338,7 @@ class CheckpointConfig(ModelRunConfig):
     """A command that starts from a checkpoint: what is typed of these replaces what is stored."""
 
     checkpoint: Any = key(
-        MISSING,
-        "file of the trained model, a run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS; "
-        "several, as [a,b,c]: their ensemble",
+        MISSING, f"the trained model: {MODEL}; several, as [a,b,c]: their ensemble"
     )
 
 
@@ -434,7 +347,7 @@ class EvaluateConfig(CheckpointConfig):
     """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
 
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
-    name: str | None = key(None, "the run's name in tables and figures; null: that of the training")
+    name: str | None = key(None, "title of the run; null: that of the training")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
     stress: StressConfig = key(StressConfig, "concatenated inputs")
     report: ReportConfig = key(ReportConfig, "figures and kept sentences")
@@ -476,37 +389,22 @@ class CompareConfig:
     """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
-    source: str | None = key(
-        None, "source text of a test set without runs: plain, one sentence a line, or JSONL"
-    )
+    source: str | None = key(None, "source text without runs: one sentence a line, or JSONL")
     reference: Any = key(None, "its reference translation, or several as [F,G]")
-    systems: dict[str, Any] = key(
-        {}, "output of other systems: systems.NAME=F, or systems.NAME.SET=F of a test set of runs"
-    )
-    languages: list[str] | None = key(
-        None, "languages of source and reference, such as [de,en]; null: as the files are named"
-    )
-    lengths: str = key(
-        "tokens", "what the length of a source sentence counts: tokens, words, or a JSONL column"
-    )
+    systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
+    languages: list[str] | None = key(None, "such as [de,en]; null: as the files are named")
+    lengths: str = key("tokens", "length of a source: in tokens, words, or a JSONL column")
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
-        "only these scores, such as [bleu,chrf] or your own as MODULE.NAME; or scores.NAME=F: also "
-        "the numbers in the column NAME of a TSV or JSONL file; null: all that the runs have",
+        "these scores alone, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
+        "a TSV or JSONL file; null: all that the runs have",
     )
-    claims: Any = key(
-        None, "decide the claims of this file of conf/claims, and write claims.md; null: none"
-    )
-    figures: Any = key(
-        [],
-        "also draw figures for papers: pdf, or several as [pdf,svg]",
-        choices=("png", "svg", "pdf"),
-    )
+    claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
+    figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
     wandb: str | None = key(
-        None,
-        "ENTITY/PROJECT: also save a W&B workspace and report there; preview: write them as files",
+        None, "ENTITY/PROJECT: save a W&B workspace and report there; preview: write them as files"
     )
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 

@@ -65,7 +65,6 @@ class Training:
     def __init__(self, run: Run, stop: Stop, log_heatmaps: LogHeatmaps) -> None:
         config, folder = run.config, run.folder
         self.run, self.stop, self.record = run, stop, TrainingRecord()
-        stop.trust = own_code(config)
         callbacks: list[pl.Callback] = [
             SetResultsAside(folder.results),
             Seeds(config.seed),

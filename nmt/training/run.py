@@ -16,27 +16,26 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config, EvaluateConfig, TrainConfig
-from nmt.config.keys import flatten, is_within
-from nmt.config.loading import apply_typed, refuse_changes, typed_from_start
+from nmt.config.loading import (
+    apply_typed,
+    refuse_changes,
+    refuse_other_kind,
+    typed_from_start,
+)
 from nmt.config.schema import to_containers
 from nmt.config.targets import own_code
 from nmt.data.prepare import Prepared, prepare
-from nmt.data.vocabulary import Vocabularies
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.load import read_members
-from nmt.models.checkpoint import Checkpoint, read_checkpoint
+from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import make_loggers
-from nmt.utils.commands import literal
+from nmt.training.signals import Stop
 from nmt.utils.devices import resolve_threads, use_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
-
-# What weights and vocabularies are made for, and what of it only a training looks at
-KIND = ("model", "tokenizer", "data.languages", "data.reverse_source")
-FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,10 @@ class Run:
         Raises:
             InputError: as `prepare`, and for other text than a run that is resumed was started with.
         """
-        config = self.config
-        vocabularies = given_vocabularies(config, self.initial or self.checkpoint)
+        config, vocabularies = self.config, None
+        if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
+            source = self.initial or self.checkpoint
+            vocabularies = source.vocabularies if source else None
         shown = config.trainer["enable_progress_bar"]
         text = prepare(config.data, config.tokenizer, shown, vocabularies)
         log.info("prepared text:\n%s", text.summary())
@@ -152,8 +153,8 @@ class Run:
                     wandb.finish(exit_code=exit_code)
 
 
-def start_training(composed: TrainConfig) -> Run:
-    """A training, from its start or from a checkpoint.
+def start_training(composed: TrainConfig, stop: Stop) -> Run:
+    """A training, from its start or from a checkpoint, which `stop` may end.
 
     Raises:
         InputError: for a checkpoint that does not exist, or does not go with what is typed; and where
@@ -162,14 +163,19 @@ def start_training(composed: TrainConfig) -> Run:
     quieten()
     folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
     path = path_to_go_on_from(composed, folder)
+    source = path or composed.initial_checkpoint
+    stop.trust = own_code(composed)
+    if source is None:
+        return Run(composed, folder, typed)
+    [checkpoint] = read_members(source, [*composed.trust, *stop.trust])
     if path is None:
-        return Run(composed, folder, typed, initial=initial_checkpoint(composed))
-    checkpoint = read_checkpoint(path, [*composed.trust, *own_code(composed)])
-    if composed.resume == "auto":  # the line that the run was started with, typed once more
-        refuse_changes(checkpoint.config, composed)
+        refuse_other_kind(composed, checkpoint.config)
+        log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
+        return Run(composed, folder, typed, initial=checkpoint)
     config = apply_typed(checkpoint.config, composed, typed)
-    if composed.resume is not None:
-        refuse_changes(checkpoint.config, config)
+    stop.trust = own_code(config)
+    if composed.resume is not None:  # `auto`: the line of the start is typed once more
+        refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("going on from %s, update %d", path, checkpoint.update)
     log.info("settings kept from its start: %s", " ".join(checkpoint.typed) or "the defaults")
     return Run(config, folder, typed_from_start(checkpoint.typed, typed), checkpoint)
@@ -190,51 +196,6 @@ def path_to_go_on_from(composed: TrainConfig, folder: RunFolder) -> Path | None:
         raise InputError(f"resume={resume}: no checkpoint {folder.last}")
     folder.refuse_used()
     return None if composed.ckpt_path is None else Path(composed.ckpt_path)
-
-
-def initial_checkpoint(config: TrainConfig) -> Checkpoint | None:
-    """The trained model whose weights and vocabularies a new training takes; None for none.
-
-    Averaged weights (`callbacks=ema`) are what such a checkpoint gives, as to every command.
-
-    Raises:
-        InputError: for a file that is no checkpoint or names code that is not trusted, and for a
-            model, vocabularies or languages of another kind, naming every key that differs.
-    """
-    if config.initial_checkpoint is None:
-        return None
-    [checkpoint] = read_members(config.initial_checkpoint, [*config.trust, *own_code(config)])
-    ours, theirs = (
-        {
-            key: value
-            for key, value in flatten(to_containers(each)).items()
-            if is_within(key, KIND) and not is_within(key, FREE) and value not in (None, {})
-        }
-        for each in (config, checkpoint.config)
-    )
-    needed = [
-        f"{key}={literal(theirs.get(key))}"
-        for key in {**ours, **theirs}
-        if ours.get(key) != theirs.get(key)
-    ]
-    if needed:
-        raise InputError(
-            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
-            f"{' '.join(needed)}"
-        )
-    log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
-    return checkpoint
-
-
-def given_vocabularies(config: Config, checkpoint: Checkpoint | None) -> Vocabularies | None:
-    """The vocabularies that a training has from another one; None where it learns them from its text.
-
-    Args:
-        config: of the training.
-        checkpoint: that it starts from, or one of its own; None without either.
-    """
-    starts = isinstance(config, TrainConfig) and config.initial_checkpoint is not None
-    return checkpoint.vocabularies if starts and checkpoint is not None else None
 
 
 def start_evaluation(composed: EvaluateConfig) -> Run:

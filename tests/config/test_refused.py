@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from docs.configuration import reference
 from nmt.cli.composition import conf_folder
-from nmt.cli.reference import reference
 from nmt.config import TrainConfig
 from nmt.config.keys import entries
 from nmt.config.loading import check_bounds
@@ -109,5 +109,5 @@ def test_every_value_beyond_a_bound_is_refused():
 def test_the_reference_of_keys_is_up_to_date():
     page = conf_folder().parent / "docs" / "configuration.md"
     assert page.read_text() == reference(), (
-        "run: python -m nmt.cli.reference > docs/configuration.md"
+        "run: python -m docs.configuration > docs/configuration.md"
     )
