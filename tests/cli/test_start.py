@@ -100,13 +100,3 @@ def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):
     assert folders[::2] == folders[1::2]
     assert folders[2] == f"{folders[0]}-1"
     assert folders[4] == f"{folders[0]}-2"
-
-
-def test_an_interrupt_during_imports_is_one_line():
-    program = (
-        "import os, signal, sys; sys.argv = ['-m']; import nmt; os.kill(os.getpid(), signal.SIGINT)"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
-    )
-    assert (ended.returncode, ended.stderr) == (130, "nmt: stopped by Ctrl-C\n")

@@ -83,15 +83,12 @@ def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
     assert f"python -m nmt.compare 'runs=[{tmp_path}/s]'" in output
 
 
-def test_a_single_run_makes_no_page(sweep, tmp_path):
+def test_a_single_run_and_a_sweep_that_is_refused_make_no_page(sweep, tmp_path):
     code, output = sweep("hydra.run.dir=r", mode="--run")
     assert code == 0, output
     assert "sweep: None" in output
-    assert not list(tmp_path.rglob("comparison.html"))
-
-
-def test_of_a_sweep_that_is_refused_there_is_no_page_and_no_word_of_one(sweep, tmp_path):
     code, output = sweep("hydra/launcher=basic", "hydra.sweep.dir=s", "m=1,2")
     assert code == 1
     assert "Could not override 'm'" in output
     assert "comparison" not in output
+    assert not list(tmp_path.rglob("comparison.html"))

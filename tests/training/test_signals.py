@@ -102,8 +102,6 @@ STATES = {
         (signal.SIGUSR1, True, True, "running", "requeue 70_3"),
         (signal.SIGUSR1, False, False, "running", ""),
         (signal.SIGTERM, True, False, "preempted", "requeue 71"),
-        (signal.SIGTERM, True, True, "preempted", "requeue 70_3"),
-        (signal.SIGTERM, False, False, "preempted", ""),
         (signal.SIGTERM, True, False, "running", ""),
         (signal.SIGTERM, True, False, "cancelled", ""),
         (signal.SIGINT, True, False, "preempted", ""),
@@ -132,13 +130,3 @@ kill -TERM $PPID
     assert stopped.value.signal == number
     calls = tmp_path / "calls"
     assert (calls.read_text() if calls.exists() else "").strip() == expected
-
-
-def test_a_job_that_slurm_does_not_know_is_not_put_back(tmp_path, monkeypatch, caplog):
-    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'slurm_load_jobs error' >&2; exit 1\n")
-    (tmp_path / "scontrol").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setenv("SLURM_JOB_ID", "71")
-    with pytest.raises(Interrupted):
-        get(signal.SIGTERM, tmp_path, requeue=True)
-    assert caplog.messages == ["scontrol show job --oneliner 71: slurm_load_jobs error"]

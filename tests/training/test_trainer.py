@@ -32,11 +32,8 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("+trainer.nope=1", r"trainer\.nope: no argument"),
-        ("trainer.max_steps=many", r"trainer\.max_steps=many: must be int"),
         ("trainer.max_steps=null", r"trainer\.max_steps=None: must be int"),
         ("trainer.log_every_n_steps=0", r"trainer\.log_every_n_steps=0: must be at least 1"),
-        ("trainer.accumulate_grad_batches=0", r"trainer\.accumulate_grad_batches=0: must be at"),
         ("trainer.precision=17", r"trainer: "),
         ("trainer.accumulate_grad_batches=4", r"trainer\.val_check_interval=6: must be a multiple"),
     ],
