@@ -29,7 +29,7 @@ def main(composed: BaselineConfig) -> None:
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.report.publish import publish
-    from nmt.training.outcome import Outcome, describe_run
+    from nmt.training.outcome import describe_run
     from nmt.training.run import start_baseline
 
     run = start_baseline(composed)
@@ -52,7 +52,9 @@ def main(composed: BaselineConfig) -> None:
         config = to_containers(run.config)
         about = describe_run(
             run,
-            Outcome(train, valid),
+            train=train,
+            valid=valid,
+            history=[],
             title="phrase-based (Thot)",
             model="PhraseBased",
             scoring="none",

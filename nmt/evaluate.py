@@ -24,7 +24,7 @@ def main(composed: EvaluateConfig) -> None:
     from nmt.inference.test_sets import evaluate, held_out_splits, read_examples, translate_set
     from nmt.report.publish import publish
     from nmt.training.on_every_rank import on_every_rank
-    from nmt.training.outcome import Outcome, describe_model, describe_run
+    from nmt.training.outcome import describe_model, describe_run, stored_outcome
     from nmt.training.run import start_evaluation
     from nmt.training.trainer import make_trainer
 
@@ -40,7 +40,7 @@ def main(composed: EvaluateConfig) -> None:
             lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
         export_live(model, run.folder.path)
-        about = describe_run(run, Outcome.of_checkpoint(run), **describe_model(model))
+        about = describe_run(run, **stored_outcome(run), **describe_model(model))
         publish(run.folder.path, run.config, about, scores, run.loggers)
 
 

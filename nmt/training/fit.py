@@ -34,7 +34,6 @@ from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
 from nmt.training.heatmaps import Heatmaps, LogHeatmaps
 from nmt.training.on_every_rank import on_every_rank
-from nmt.training.outcome import Outcome
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
 from nmt.training.signals import Stop
@@ -98,10 +97,10 @@ class Training:
                 launcher.kill(signal.SIGKILL)  # the other ranks would wait for this one
             raise
 
-    def finish(self) -> tuple[Model, Outcome]:
-        """The model of the best checkpoint, and the outcome of the training.
+    def finish(self) -> tuple[Model, dict[str, Any]]:
+        """The model of the best checkpoint, and `train`, `valid` and `history` of results.json.
 
-        The outcome, and the dictionary learnt from the attention, are added to the checkpoint.
+        These, and the dictionary learnt from the attention, are added to the checkpoint.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
@@ -125,10 +124,9 @@ class Training:
             log.info("dictionary from attention: %s of %s", words, counted(len(rows), "pair"))
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
-        outcome = Outcome(train, valid, history)
+        outcome = {"train": train, "valid": valid, "history": history}
         if self.trainer.is_global_zero:
-            kept = {"train": train, "valid": valid, "history": history}
-            complete_checkpoint(path, kept, dictionary)
+            complete_checkpoint(path, outcome, dictionary)
         return dataclasses.replace(model, dictionary=dictionary), outcome
 
     def best_score(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +18,20 @@ from nmt.utils.devices import name_of, processor
 from nmt.utils.files import sha256
 
 
-@dataclass
-class Outcome:
-    """The entries of results.json on the training: `train`, `valid`, `history`, `sources`."""
-
-    train: dict[str, Any]
-    valid: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    sources: dict[str, Any] | None = None
-
-    @classmethod
-    def of_checkpoint(cls, run: Run) -> Outcome:
-        """The outcome stored in the checkpoint that a run evaluates."""
-        checkpoint, trainer = run.checkpoint, run.trainer
-        assert checkpoint is not None
-        assert trainer is not None
-        stored = checkpoint.outcome
-        return cls(
-            train=stored.get("train", {"updates": checkpoint.update}),
-            valid=stored.get("valid", {}),
-            history=stored.get("history", []),
-            sources={
-                **named(checkpoint),
-                **({"others": [named(each) for each in run.others]} if run.others else {}),
-                "device": name_of(trainer.strategy.root_device),
-                "devices": trainer.world_size,
-                "precision": str(trainer.precision),
-            },
-        )
+def stored_outcome(run: Run) -> dict[str, Any]:
+    """What the checkpoint that a run evaluates says of its training, and where that was made."""
+    checkpoint, trainer = run.checkpoint, run.trainer
+    assert checkpoint is not None
+    assert trainer is not None
+    sources = {
+        **named(checkpoint),
+        **({"others": [named(each) for each in run.others]} if run.others else {}),
+        "device": name_of(trainer.strategy.root_device),
+        "devices": trainer.world_size,
+        "precision": str(trainer.precision),
+    }
+    unfinished = {"train": {"updates": checkpoint.update}, "valid": {}, "history": []}
+    return unfinished | checkpoint.outcome | {"sources": sources}
 
 
 def named(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -54,13 +39,13 @@ def named(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
-def describe_run(run: Run, outcome: Outcome, **described: Any) -> dict[str, Any]:
+def describe_run(run: Run, **described: Any) -> dict[str, Any]:
     """The content of results.json, without the scores.
 
     Args:
         run: the run.
-        outcome: of its training.
-        described: of its model, as `describe_model` gives it.
+        described: of its training (`train`, `valid`, `history`), and of its model, as `describe_model`
+            gives it.
     """
     config = run.config
     return {
@@ -71,14 +56,10 @@ def describe_run(run: Run, outcome: Outcome, **described: Any) -> dict[str, Any]
         "seed": config.seed,
         "overrides": list(run.typed),
         "command": typed_command(run.typed),
-        "train": outcome.train,
-        "valid": outcome.valid,
-        "history": outcome.history,
         "commit": run.commit,
         "processor": processor(),
         "text": run.text,
         "versions": results.versions(),
-        **({} if outcome.sources is None else {"sources": outcome.sources}),
         **described,
     }
 
