@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from nmt.config.keys import flatten
-from nmt.config.loading import apply_typed, load, load_plain, refuse_changes, typed_from_start
+from nmt.config.loading import (
+    apply_typed,
+    load,
+    load_plain,
+    refuse_changes,
+    refuse_other_kind,
+    typed_from_start,
+)
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 
@@ -75,3 +82,29 @@ def test_a_configuration_survives_storage(composer):
     config = load(composer("+experiment=rnnsearch30", *mine, "seed=7"))
     assert (config.data.test["mine"].source, config.data.test["mine"].tokenised) == ("f", False)
     assert load_plain(to_containers(config)) == config
+
+
+def test_scores_of_ones_own_that_only_a_checkpoint_names_are_not_imported(composer):
+    stored = load(composer(*STORED, "evaluation.scores=[chrf,mine.Score]"))
+
+    def apply(*typed, command="evaluate"):
+        composed = load(composer("checkpoint=f", *typed, command=command))
+        return apply_typed(stored, composed, typed).evaluation.scores
+
+    with pytest.raises(InputError, match=r"^evaluation\.scores: .* add trust=\[mine\]"):
+        apply()
+    assert apply("trust=[mine]") == ["chrf", "mine.Score"]
+    assert apply("evaluation.scores=[bleu]") == ["bleu"]
+    assert apply(command="translate") == ["chrf", "mine.Score"]  # which scores nothing
+
+
+def test_weights_need_a_model_of_the_same_sizes_and_languages(composer):
+    initial = load(composer(*STORED, "model.dropout=0.2"))
+    refuse_other_kind(load(composer(*STORED, "seed=5", "data.max_length=9")), initial)
+    other = load(composer(*STORED, "model.hidden=9", "data.languages=[fr,en]"))
+    with pytest.raises(
+        InputError,
+        match=r"need data\.languages=\[en,fr\] model\.hidden=24$|"
+        r"need model\.hidden=24 data\.languages=\[en,fr\]$",
+    ):
+        refuse_other_kind(other, initial)

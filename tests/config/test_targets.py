@@ -20,7 +20,7 @@ MODULES = {
     ("target", "said"),
     [
         ("nope.Nope", "No module named 'nope'"),
-        ("torch.optim.Nope", "module 'torch.optim' has no attribute 'Nope'"),
+        ("torch.optim.Nope", "No module named 'torch.optim.Nope'"),
         ("broken_at_import.f", "Expecting property name"),
         ("needs_another.f", "No module named 'a_package_that_is_missing'"),
         ("fails_when_called.f", "some.key: first"),
