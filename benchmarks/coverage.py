@@ -219,9 +219,9 @@ def coverage(
 
 
 def damaged(
-    references: list[list[str]], rate: float, generator: np.random.Generator
+    references: list[list[str]], rates: np.ndarray, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Records of a system that errs at a rate of words, otherwise than `constant_error` does.
+    """Records of a system that errs at these rates of words (N,), otherwise than `constant_error` does.
 
     Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words are of
     other places in the text, and spans are under way when a sentence begins: without either the system
@@ -230,7 +230,7 @@ def damaged(
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
     for number, words in enumerate(references):
-        own, size = rate * generator.uniform(0.4, 1.6), WARM_UP + len(words)
+        own, size = rates[number] * generator.uniform(0.4, 1.6), WARM_UP + len(words)
         draws, spans = generator.random((3, size)), generator.geometric(0.5, size)
         others = text[generator.integers(len(text), size=(2, size))]
         left, written = 0, []
@@ -257,7 +257,7 @@ def false_verdicts(rate: float, sets: int, size: int, resamples: int) -> tuple[f
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        given = damaged([each.tolist() for each in words], rate, generator)
+        given = damaged([each.tolist() for each in words], np.full(size, rate), generator)
         systems = {"given": given, "constant": constant_error_records(given, seed=number)}
         measured = {name: [Measured(rows, [], settings)] for name, rows in systems.items()}
         curves = length_curves(measured, ["bleu"])["bleu"]

@@ -39,8 +39,7 @@ VERSIONS = {
 def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line]:
     """The figures of one toolkit and of this program, which take turns."""
     size = SIZES["laptop"]
-    toolkit = TOOLKITS[name]
-    peer = toolkit(folder / name, size, threads)
+    peer = TOOLKITS[name](folder / name, size, threads)
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     clock = time.process_time if threads == 1 else time.perf_counter
@@ -75,10 +74,10 @@ def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line
             trainers[label].net.train()
             add(turn, SENTENCES, took, "nmt", task, "", label)
     for (system, task, order, precision), found in rates.items():
-        own_order = toolkit.own_order if order else ""
+        own_order = peer.own_order if order else ""
         base = rates[name, task, own_order, "float32"]
         yield {
-            "version": toolkit.version,
+            "version": peer.version,
             "system": system,
             "task": task,
             "order": order,

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sacrebleu.metrics import BLEU
 
 from benchmarks.coverage import FALLS, SEEDS, coverage
 from benchmarks.decide import decided, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, with_tables
 from nmt.cli.composition import conf_folder
 from nmt.report.claims import read_claims
+from tests.evaluation.conftest import bleu_by_hand
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,9 @@ def test_the_tables_of_the_page_are_those_of_the_record(records):
 
 
 def bleu(rows, part="bleu_correct", words="hypothesis_words"):
-    hypothesis = rows[words].to_numpy()
-    return BLEU.compute_bleu(
-        correct=[int(rows[f"{part}_{order}"].sum()) for order in (1, 2, 3, 4)],
-        total=[int(np.maximum(hypothesis - order, 0).sum()) for order in range(4)],
-        sys_len=int(hypothesis.sum()),
-        ref_len=int(rows["reference_words"].sum()),
-        smooth_method="exp",
-    ).score
+    correct = [rows[f"{part}_{order}"].sum() for order in (1, 2, 3, 4)]
+    total = [np.maximum(rows[words] - order, 0).sum() for order in range(4)]
+    return bleu_by_hand([*correct, *total, rows[words].sum(), rows["reference_words"].sum()])
 
 
 def test_sentences_give_the_scores_on_record(records, sentences):

@@ -112,9 +112,3 @@ def test_malformed_links_are_refused(line, message):
     with pytest.raises(InputError) as refusal:
         parse_links(line, where="f.align:7", lengths=(2, 3))
     assert str(refusal.value).startswith(message)
-
-
-def test_gold_moves_behind_words_put_in_front():
-    gold = parse_links("0-1 2p0")
-    assert gold.shifted(10, 20).sure == {(10, 21)}
-    assert (gold | gold.shifted(10, 20)).possible == {(0, 1), (2, 0), (10, 21), (12, 20)}

@@ -67,20 +67,3 @@ def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equi
     p = max(share, stats.t.cdf((0.2 - margin) / error, df))
     assert found.equivalence_p(margin) == pytest.approx(p)
     assert (found.equivalence_p(margin) <= 0.05) is equivalent
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "spread"), [(1, 0.0), (3, 1.0)])
-def test_intervals_hold_the_truth_as_often_as_they_say(seeds, spread):
-    """A mean of numbers of sentences, with an effect of each seed: 95 % of 600 simulated sets."""
-    draw = np.random.default_rng(3)
-    held = 0
-    for _ in range(600):
-        sentences = draw.normal(0, 10, 200)
-        effects = draw.normal(0, spread, seeds)
-        scores = sentences + effects[:, None] + draw.normal(0, 5, (seeds, 200))
-        picks = draw.integers(200, size=(300, 200))
-        figures = np.concatenate([scores.mean(1)[:, None], scores[:, picks].mean(2)], axis=1)
-        low, high = combined([figures], 200).interval()
-        held += low <= 0 <= high
-    assert 0.93 <= held / 600 <= 0.975

@@ -13,7 +13,6 @@ from nmt.evaluation.stress import (
     joined,
     position_losses,
     position_sets,
-    stress_sets,
 )
 
 
@@ -68,14 +67,6 @@ def test_inputs_are_near_the_length_and_use_a_sentence_once(length):
 def test_a_sentence_that_does_not_fit_is_passed_over():
     inputs = joined(text([90, 10, 11, 90, 19]), 20, count=9)
     assert [parts(made) for made in inputs] == [[1, 2], [4]]
-
-
-def test_sets_are_named_after_their_length_and_absent_when_empty():
-    sets = stress_sets("news", text([12] * 9), [20, 40, 160], count=2)
-    assert {name: [len(made.source) for made in inputs] for name, inputs in sets.items()} == {
-        "news-joined20": [24, 24],
-        "news-joined40": [36, 36],
-    }
 
 
 def distance(a, b):
