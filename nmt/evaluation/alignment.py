@@ -24,15 +24,13 @@ class Gold:
     sure: frozenset[Link]
     possible: frozenset[Link]
 
-    def shifted(self, source: int, target: int) -> "Gold":
-        """The same links after `source` and `target` words were put in front of the two sides."""
-        return Gold(
-            frozenset((j + source, i + target) for j, i in self.sure),
-            frozenset((j + source, i + target) for j, i in self.possible),
+    def followed_by(self, other: "Gold", source: int, target: int) -> "Gold":
+        """These links, and those of a pair that comes after `source` and `target` words."""
+        sure, possible = (
+            frozenset((j + source, i + target) for j, i in links)
+            for links in (other.sure, other.possible)
         )
-
-    def __or__(self, other: "Gold") -> "Gold":
-        return Gold(self.sure | other.sure, self.possible | other.possible)
+        return Gold(self.sure | sure, self.possible | possible)
 
 
 def parse_links(

@@ -125,10 +125,10 @@ class Curve:
         """(G,) the values; NaN at a length with too few events (`Score.enough`)."""
         return np.array([each.score for each in self.estimates])
 
-    def band(self, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
+    def band(self) -> tuple[np.ndarray, np.ndarray]:
         """The lower and the upper end at each length: (G,) each, NaN without resamples."""
         if not self.compared:
-            ends = [each.interval(confidence) for each in self.estimates]
+            ends = [each.interval() for each in self.estimates]
             low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
             return low, high
         resampled = np.array([each.resampled for each in self.estimates])  # (G, R)
@@ -138,8 +138,8 @@ class Curve:
         centred = resampled - resampled.mean(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             largest = np.nanmax(np.abs(centred) / deviation[:, None], axis=0, initial=0.0)
-        together = np.quantile(largest, confidence) / ndtri((1 + confidence) / 2)
-        widths = together * np.array([each.margin(confidence) for each in self.estimates])
+        together = np.quantile(largest, CONFIDENCE) / ndtri((1 + CONFIDENCE) / 2)
+        widths = together * np.array([each.margin() for each in self.estimates])
         return self.score - widths, self.score + widths
 
     def at(self, length: float) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""Test sets of long inputs, made by joining neighbouring sentences of a test set.
+"""The sentence pairs of a test set, and test sets of long inputs made by joining neighbouring ones.
 
 `joined` makes inputs of about a given length. `position_sets` makes the same sentences into inputs of
 1, 2, 4, … sentences: the output for an input is cut back into sentences, and each is compared with
@@ -8,20 +8,57 @@ Bawden and Yvon, 2024).
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.examples import Example
+from nmt.evaluation.alignment import Gold
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.resampling import interval_of, resampled_sums
 from nmt.evaluation.scores.bleu import bleu
 
 TOLERANCE = 0.25  # share by which an input may be longer or shorter than asked for
 POSITION = "position"  # `subset` of scores.csv
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence pair of a test set.
+
+    Attributes:
+        id: number of the sentence in its set.
+        source, target: words, without `</s>`.
+        text: the reference as the file has it, for scores of detokenised text.
+        gold: its gold alignment, where there is one.
+        parts: the sentences that it was joined from, whose translations are cut apart again.
+        line: number of its line in the source file, from 1.
+    """
+
+    id: int
+    source: Sequence[str]
+    target: Sequence[str]
+    text: str | None = None
+    gold: Gold | None = None
+    parts: tuple[Example, ...] = ()
+    line: int | None = None
+
+    def __add__(self, other: Example) -> Example:
+        """This pair followed by another, under this one's id.
+
+        Gold links move with their words. Gold links and text are those of both pairs or None.
+        """
+        gold = text = None
+        if self.gold is not None and other.gold is not None:
+            gold = self.gold.followed_by(other.gold, len(self.source), len(self.target))
+        if self.text is not None and other.text is not None:
+            text = f"{self.text} {other.text}"
+        source, target = [*self.source, *other.source], [*self.target, *other.target]
+        return Example(self.id, source, target, text, gold)
 
 
 def joined(examples: Sequence[Example], length: int, count: int) -> list[Example]:
@@ -48,7 +85,7 @@ def joined(examples: Sequence[Example], length: int, count: int) -> list[Example
             candidate, end = candidate + examples[end], end + 1
         fits = abs(len(candidate.source) - length) <= TOLERANCE * length
         if fits:
-            inputs.append(dataclasses.replace(candidate, id=len(inputs)))
+            inputs.append(replace(candidate, id=len(inputs)))
         start = end if fits else start + 1
     return inputs
 
@@ -59,7 +96,7 @@ def _nearer(candidate: Example, following: Example, length: int) -> bool:
 
 
 def joined_name(name: str, length: int) -> str:
-    """The name of the set of concatenated sentences of about `length` words of the set `name`."""
+    """The name of the set of joined sentences of about `length` words of the set `name`."""
     return f"{name}-joined{length}"
 
 
@@ -108,10 +145,7 @@ def position_sets(
 
 
 def _concatenated(parts: Sequence[Example]) -> Example:
-    first, *others = parts
-    for other in others:
-        first = first + other
-    return dataclasses.replace(first, parts=tuple(parts))
+    return replace(functools.reduce(operator.add, parts), parts=tuple(parts))
 
 
 def cut_records(records: Iterable[Record], detokenise: Callable[[list[str]], str]) -> list[Record]:

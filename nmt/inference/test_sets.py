@@ -20,11 +20,11 @@ from nmt.data.tokenise import tokenisers
 from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
-from nmt.evaluation.examples import Example
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.stress import (
+    Example,
     cut_records,
     joined_name,
     position_losses,

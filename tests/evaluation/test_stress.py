@@ -6,8 +6,8 @@ import random
 import pytest
 
 from nmt.evaluation.alignment import Gold, parse_links
-from nmt.evaluation.examples import Example
 from nmt.evaluation.stress import (
+    Example,
     cut,
     cut_records,
     joined,

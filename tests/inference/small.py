@@ -7,7 +7,7 @@ from nmt.config import Config, ModelConfig, SearchConfig
 from nmt.data.pairs import Pairs, encode
 from nmt.data.vocabulary import WordVocabulary
 from nmt.evaluation.alignment import Gold
-from nmt.evaluation.examples import Example
+from nmt.evaluation.stress import Example
 from nmt.inference.model import Model
 from nmt.models import build_model
 
