@@ -255,7 +255,6 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     """Whether the configuration of a run has these values.
 
     Args:
-        run: the run.
         where: value, or list of accepted values, by key. A class goes by its last name.
         default: the same for keys that `where` lacks; a run without such a key passes.
     """
@@ -274,12 +273,12 @@ def _runs_of(
     file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
 ) -> list[FinishedRun]:
     """The first run of each seed of a group with sentences of a test set; None: trained models."""
-    found = [run for run in runs if matches(run, file.runs[name].where, file.where)]
-    if test_set is None:
-        usable = [run for run in found if not run.results.get("sources")]
-    else:
-        usable = [run for run in found if run.translations(test_set)]
-    by_seed = {run.seed: run for run in reversed(usable)}
+    by_seed: dict[int | None, FinishedRun] = {}
+    for run in runs:
+        if matches(run, file.runs[name].where, file.where):
+            trained = not run.results.get("sources")
+            if trained if test_set is None else run.translations(test_set):
+                by_seed.setdefault(run.seed, run)
     return [by_seed[seed] for seed in sorted(by_seed, key=str)]
 
 
@@ -293,10 +292,10 @@ def _decide(file: ClaimFile, name: str, runs: Sequence[FinishedRun], resamples: 
     if any(len({run.group for run in members}) > 1 for members in groups):
         return Verdict(name, claim, UNDECIDED, reason="runs of a group differ in more than seed")
     models = {file.runs[group].of or group for group in claim.runs}
-    found = measure(claim, groups, resamples, paired=len(models) == 1)
-    if isinstance(found, str):
-        return Verdict(name, claim, UNDECIDED, reason=found)
-    estimate, seeds, settled = found
+    measured = measure(claim, groups, resamples, paired=len(models) == 1)
+    if isinstance(measured, str):
+        return Verdict(name, claim, UNDECIDED, reason=measured)
+    estimate, seeds, settled = measured
     verdict, p = apply_rule(claim.rule, estimate)
     reason = "" if settled else "more resamples may change the verdict"
     verdict = verdict if settled else UNDECIDED
@@ -314,21 +313,19 @@ def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, floa
     p = estimate.equivalence_p(margin) if kind == "within" else estimate.p(margin)
     if low is None or high is None or p is None:
         return UNDECIDED, p
-    if kind == "within" and p <= 1 - CONFIDENCE:
-        return SUPPORTED, p
-    if kind == "within":
-        return REFUTED if low > margin or high < -margin else UNDECIDED, p
-    if low <= margin <= high:
-        return UNDECIDED, p
-    return SUPPORTED if (low > margin) == (kind == "above") else REFUTED, p
+    supported, refuted = {
+        "above": (low > margin, high < margin),
+        "below": (high < margin, low > margin),
+        "within": (p <= 1 - CONFIDENCE, low > margin or high < -margin),
+    }[kind]
+    return SUPPORTED if supported else REFUTED if refuted else UNDECIDED, p
 
 
 def make_line(file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set: str | None) -> str:
     """The command that makes the missing runs of a group; empty if none is missing."""
     group = file.runs[name]
     known = {run.seed for run in _runs_of(file, name, runs, test_set)}
-    seeds = group.seeds or file.seeds
-    missing = (1 if group.together else seeds) - len(known)
+    missing = (1 if group.together else group.seeds or file.seeds) - len(known)
     if missing <= 0:
         return ""
     if group.of is None:
@@ -350,7 +347,6 @@ def measure(
     """The statistic of a claim, on the sentences for which all runs have the score.
 
     Args:
-        claim: what is measured.
         groups: the runs of the claim's groups, by seed.
         resamples: R at the start; it grows until more cannot change the verdict.
         paired: whether both groups are of the same trained models, so that their seeds cancel.

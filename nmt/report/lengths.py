@@ -89,8 +89,8 @@ def differences_figure(
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     """What the figure of a score by length shows, for readers who have not seen one."""
-    whole = comparison.whole(test_set).query("key == 'bleu'")
-    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(whole["sentences"]))
+    totals = comparison.whole(test_set).query("key == 'bleu'")
+    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
     text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
     if len(curves):

@@ -278,8 +278,10 @@ def terminal_table(comparison: Comparison) -> Table:
     title = "BLEU on each test set"
     if comparison.sets:
         first = comparison.sets[0]
-        whole = frame[frame["bucket"] == "all"]
-        parts = [whole[whole["set"] == name].assign(column=f"{name} ") for name in comparison.sets]
+        totals = frame[frame["bucket"] == "all"]
+        parts = [
+            totals[totals["set"] == name].assign(column=f"{name} ") for name in comparison.sets
+        ]
         buckets = frame[(frame["set"] == first) & (frame["bucket"] != "all")].sort_values("from")
         parts.append(buckets.assign(column=buckets["bucket"]))
         names = pd.concat(parts)["column"].unique()
