@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.utils.arguments import as_list
+from nmt.utils.text import as_list
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -53,9 +53,10 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
             lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
         export_live(model, run.folder.path)
-        about = describe_run(run, **outcome, **describe_model(model))
+        objective = training.best_score()
+        about = describe_run(run, objective=objective, **outcome, **describe_model(model))
         publish(run.folder.path, run.config, about, scores, run.loggers)
-        return training.best_score()
+        return objective
 
 
 if __name__ == "__main__":

@@ -1,22 +1,27 @@
-"""The launcher: turns the sweeper's overrides into jobs, runs them, and reports.
+"""The launcher `process`: every job of a sweep is a process of its own, in single-run mode.
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. Under Hydra's
 own launcher that line is the whole sweep's, which every rank would replay; here a job's command
 line is the job's alone. A job in its own process also returns all memory, and a crash stays within it.
 """
 
-from __future__ import annotations
-
+import contextlib
 import json
 import logging
 import os
 import shlex
+import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import yaml
+from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
@@ -25,41 +30,205 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from hydra_plugins.nmt_process_launcher._jobs import (
-    RETURN,
-    Job,
-    ProcessLauncherConf,
-    changed_key,
-    command,
-    find_earlier,
-    program,
-    signature,
-)
-from hydra_plugins.nmt_process_launcher._pool import Pool, visible_gpus
+from nmt.config.keys import flatten, is_within
+from nmt.config.schema import RUNTIME_KEYS
 from nmt.utils.commands import override, override_key
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
+from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
+
 RESULTS = "results.json"  # a job whose folder holds it is finished
+POLL_S = 0.1
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+# With these set, Lightning would take a job for a rank that SLURM has started.
+RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
+# Overrides of the sweep that each job gets its own value of
+OWN_KEYS = (
+    *("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"),
+    *("hydra.job.num", "hydra.job.id"),
+)
+
+
+# Hydra runs this file before it can be imported, where dataclasses cannot read annotations as text:
+# no `from __future__ import annotations`.
+@dataclass
+class ProcessLauncherConf:
+    """The keys of `hydra.launcher` under `hydra/launcher=process`."""
+
+    _target_: str = "hydra_plugins.nmt_process_launcher.launcher.ProcessLauncher"
+    n_jobs: int = 1
+    """jobs at a time"""
+    gpus: list[str] | None = None
+    """GPUs, each for one job at a time: null: all that are visible; [0,0]: two jobs share GPU 0"""
+
 
 ConfigStore.instance().store(
     group="hydra/launcher", name="process", node=ProcessLauncherConf, provider="nmt"
 )
 
 
-class SaveReturnValue(Callback):
-    """In a job: writes what the task function returned, as JSON, to the file NMT_RETURN names."""
+@dataclass(eq=False)
+class Job:
+    """A job of a sweep.
 
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        first = RETURN in os.environ and os.environ.get("LOCAL_RANK", "0") == "0"
-        if first and job_return.status is JobStatus.COMPLETED:
-            text = json.dumps(job_return.return_value, default=float)
-            Path(os.environ[RETURN]).write_text(text, encoding="utf-8")
+    Its process leads a session of its own: Ctrl-C of the terminal reaches the sweep alone, which
+    passes it on to that process, and everything the job has started can be killed with it.
+
+    Attributes:
+        number, folder: `hydra.job.num`, and where the job writes.
+        overrides: what distinguishes it from the other jobs.
+        config: its composed configuration, `hydra` included.
+        command: what runs it.
+        outcome: how it ended; begins with `finished` if all went well.
+        gpus: those it was given; empty: it sees what the sweep sees.
+    """
+
+    number: int
+    folder: Path
+    overrides: list[str]
+    config: DictConfig
+    command: list[str]
+    outcome: str = "not started"
+    gpus: list[str] = field(default_factory=list)
+    process: Any = None  # subprocess.Popen
+    output: BinaryIO | None = None  # console.log, shown on the terminal as it grows
+
+    @property
+    def console(self) -> Path:
+        """The file of everything that the job prints."""
+        return self.folder / "console.log"
+
+    @property
+    def finished(self) -> bool:
+        return self.outcome.startswith("finished")
+
+    @property
+    def devices(self) -> int:
+        """Number of devices, each with a process of its own under DDP; -1: all."""
+        devices = OmegaConf.select(self.config, "trainer.devices", default=1)
+        return devices if isinstance(devices, int) else -1
+
+    def wanted_gpus(self, available: int) -> int:
+        """Number of GPUs that the job uses, of those that are available to the sweep."""
+        if OmegaConf.select(self.config, "trainer.accelerator", default=None) == "cpu":
+            return 0
+        return available if self.devices < 0 else min(self.devices, available)
+
+    def start(self, gpus: list[str], n_jobs: int) -> None:
+        """Starts the process, with these GPUs and its share of the cores of `n_jobs` jobs."""
+        log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.gpus = gpus
+        variables = {k: v for k, v in os.environ.items() if k not in RANK_VARIABLES}
+        variables["PYTHONUNBUFFERED"] = "1"
+        if gpus:
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        if n_jobs > 1 and not variables.get("OMP_NUM_THREADS"):
+            variables["OMP_NUM_THREADS"] = str(shared_cores(n_jobs * max(1, self.devices)))
+        with self.console.open("ab") as console:
+            if n_jobs == 1:
+                self.output = self.console.open("rb")
+                self.output.seek(0, os.SEEK_END)
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                env=variables,
+                start_new_session=True,
+            )
+
+    def ended(self) -> bool:
+        """Shows what the job has printed, and notes its outcome if it has ended."""
+        code = self.process.poll()
+        if self.output is not None and (text := self.output.read()):
+            sys.stderr.buffer.write(text)
+            sys.stderr.buffer.flush()
+        if code is None:
+            return False
+        if code:
+            self.kill()  # a rank that waits for a dead one
+        if self.output is not None:
+            self.output.close()
+        self.outcome = describe_exit(code)
+        log.log(logging.ERROR if code else logging.INFO, "#%d %s", self.number, self.outcome)
+        return True
+
+    def kill(self) -> None:
+        """Kills the process and all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | None:
+    """Runs jobs in their order, `n_jobs` at a time, and sets their `outcome`.
+
+    Args:
+        jobs, n_jobs: what runs, and how many at a time.
+        gpus: each for one job at a time; empty: every job sees what the sweep sees.
+
+    Returns:
+        The signal that stopped the sweep, if any. It was passed on to the jobs, which saved and
+        ended; a second one has killed them.
+    """
+    waiting, running, free = list(jobs), list[Job](), list(gpus)
+    signals: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, frame: signals.append(number))
+        for number in STOPPING
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup
+    }
+    passed_on: signal.Signals | None = None
+    try:
+        while running or (waiting and not signals):
+            while waiting and not signals and len(running) < n_jobs:
+                wanted = waiting[0].wanted_gpus(len(gpus))
+                if wanted > len(free):
+                    break
+                waiting[0].start(free[:wanted], n_jobs)
+                running.append(waiting.pop(0))
+                free = free[wanted:]
+            if signals and not passed_on:
+                passed_on = signal.Signals(signals[0])
+                log.warning("%s: stopping; a second one kills the jobs", passed_on.name)
+                hangup = passed_on == signal.SIGHUP
+                for job in running:
+                    job.process.send_signal(signal.SIGTERM if hangup else passed_on)
+            for job in running if len(signals) > 1 else ():
+                job.kill()
+            for job in [job for job in running if job.ended()]:
+                running.remove(job)
+                free += job.gpus
+            time.sleep(POLL_S if running else 0)
+    finally:
+        for job in running:
+            job.kill()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return signals[0] if signals else None
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES knows them by."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is None:
+        return [str(index) for index, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
+    return [name.strip() for name in listed.split(",") if name.strip() not in ("", "-1")]
+
+
+def describe_exit(code: int) -> str:
+    """What an exit status means; a negative one is the signal that killed the process."""
+    if code == 0:
+        return "finished"
+    with contextlib.suppress(ValueError):
+        return f"stopped by {signal.Signals(-code if code < 0 else code - 128).name}"
+    return f"{'refused' if code == 2 else 'failed'} (exit code {code})"
 
 
 class ExitCode(Callback):
-    """In the sweep: exit status 1 when jobs have failed, after all other callbacks have run.
+    """Exit status 1 when jobs have failed, after all other callbacks have run.
 
     Hydra turns an exception in a callback into a warning, but lets `SystemExit` through.
     """
@@ -71,34 +240,18 @@ class ExitCode(Callback):
             raise SystemExit(1)
 
 
-class UnfinishedJob(JobReturn):
-    """A job without a value. Reading it does not raise, so that a sweeper goes on."""
-
-    @property
-    def return_value(self) -> Any:
-        return None
-
-    @return_value.setter
-    def return_value(self, value: Any) -> None:
-        raise AttributeError("an unfinished job has no return value")
-
-
 class ProcessLauncher(Launcher):
-    """Runs every job of a sweep as a process in single-run mode; see `ProcessLauncherConf`."""
+    """Plans the jobs of a sweep, runs them, and reports; see `ProcessLauncherConf`."""
 
-    def __init__(self, n_jobs: int, gpus: list[str] | None, grace_seconds: float) -> None:
+    def __init__(self, n_jobs: int, gpus: list[str] | None) -> None:
         if n_jobs < 1:
             raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
-        self.n_jobs = n_jobs
-        self.gpu_names = None if gpus is None else [str(gpu) for gpu in gpus]
-        self.grace = grace_seconds
-        self.exit_code = ExitCode()
+        self.n_jobs, self.gpus, self.exit_code = n_jobs, gpus, ExitCode()
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        self.config = config
-        self.hydra_context = hydra_context
+        self.config, self.hydra_context = config, hydra_context
         # First in the list is last at the end: the page is made before the exit.
         hydra_context.callbacks.callbacks.insert(0, self.exit_code)
 
@@ -112,111 +265,133 @@ class ProcessLauncher(Launcher):
             SystemExit: with 128 + signal, after a signal has stopped the sweep.
         """
         setup_globals()
-        current = HydraConfig.instance().cfg
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
-        sweep = str(self.config.hydra.sweep.dir)
-        try:
-            with locked(Path(sweep), "hydra.sweep.dir"):
-                jobs = self._make_jobs(Path(sweep), job_overrides, initial_job_idx)
-                return self._run(sweep, jobs)
-        finally:
+        current, sweep = HydraConfig.instance().cfg, Path(self.config.hydra.sweep.dir)
+        with locked(sweep, "hydra.sweep.dir"):
+            jobs = self._plan(sweep, job_overrides, initial_job_idx)
             HydraConfig.instance().cfg = current
-
-    def _run(self, sweep: str, jobs: Sequence[Job]) -> Sequence[JobReturn]:
-        todo = [job for job in jobs if not job.done]
-        log.info(
-            "%d job(s), %d at a time, in %s; %d finished before",
-            len(jobs), self.n_jobs, sweep, len(jobs) - len(todo),
-        )  # fmt: skip
-        at_a_time = max(1, min(self.n_jobs, len(todo)))
-        gpus = self.gpu_names
-        if gpus is None:
-            gpus = visible_gpus() if at_a_time > 1 else []
-        typed = list(self.config.hydra.overrides.hydra)
-        cwd = str(self.config.hydra.runtime.cwd)
-        pool = Pool(at_a_time, gpus, self.grace, lambda job: command(job, sweep, typed), cwd)
-        stopped = pool.run(todo)
-        done = all(job.done for job in jobs)
-        log.log(logging.INFO if done else logging.ERROR, "\n%s", _summary(jobs, sweep))
+            todo = [job for job in jobs if not job.finished]
+            at_a_time = max(1, min(self.n_jobs, len(todo)))
+            log.info(
+                "%d job(s), %d at a time, in %s; %d finished before",
+                len(jobs), at_a_time, sweep, len(jobs) - len(todo),
+            )  # fmt: skip
+            gpus = (visible_gpus() if at_a_time > 1 else []) if self.gpus is None else self.gpus
+            stopped = run_jobs(todo, at_a_time, list(map(str, gpus)))
+        failed = not all(job.finished for job in jobs)
+        log.log(logging.ERROR if failed else logging.INFO, "\n%s", summary(jobs, sweep))
         if stopped is not None:
             raise SystemExit(128 + stopped)
-        self.exit_code.failed |= not done
-        return [_job_return(job) for job in jobs]
+        self.exit_code.failed |= failed
+        return list(map(job_return, jobs))
 
-    def _make_jobs(
-        self, sweep: Path, job_overrides: Sequence[Sequence[str]], first: int
-    ) -> list[Job]:
-        """The batch's jobs: each in the folder it had before, new ones in the first free folders."""
-        earlier = find_earlier(sweep)
-        taken = set(earlier.values())
-        jobs = []
+    def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
+        """The batch's jobs: each in the folder it had before, new ones in the first free folders.
+
+        An earlier job is skipped if it is finished and resumed if not. If its configuration has
+        changed, its folder is moved out of the sweep and it runs again.
+        """
+        files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
+        earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
+        taken, jobs = set(earlier.values()), []
         for number, overrides in enumerate(map(list, job_overrides), first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-            job = Job(number, sweep, overrides, config)
-            folder = earlier.pop(signature(overrides), None)
+            folder, outcome = earlier.pop(signature(overrides), None), "not started"
             if folder is None:
-                _place(job, number, sweep)
-                while job.folder in taken:
-                    before = job.folder
-                    _place(job, job.number + 1, sweep)
-                    if job.folder == before:  # `subdir` without a number: the job refuses it
-                        break
+                number, folder = free_folder(config, sweep, number, taken)
             else:
-                _place(job, int(folder.name) if folder.name.isdecimal() else number, sweep)
-                job.folder = folder
-                _continue(job)
-            taken.add(job.folder)
-            jobs.append(job)
+                number = int(folder.name) if folder.name.isdecimal() else number
+                if key := changed_key(config, folder / ".hydra/config.yaml"):
+                    aside = sweep.with_name(f"{sweep.name}.earlier") / folder.relative_to(sweep)
+                    aside = aside.with_name(f"{aside.name}-{datetime.now():%Y%m%d-%H%M%S}")
+                    aside.parent.mkdir(parents=True, exist_ok=True)
+                    folder.rename(aside)
+                    log.warning(
+                        "#%d: %s has changed since the job ran; it runs again, its earlier folder "
+                        "is now %s", number, key, aside,
+                    )  # fmt: skip
+                elif (folder / RESULTS).is_file():
+                    outcome = "finished before"
+                elif "resume" in config and "resume" not in map(override_key, overrides):
+                    overrides = [*overrides, "resume=auto"]
+            taken.add(folder)
+            command = self._command(number, folder, overrides)
+            jobs.append(Job(number, folder, overrides, config, command, outcome))
         return jobs
 
-
-def _continue(job: Job) -> None:
-    """Resumes a job, skips it if finished, or starts it anew if its configuration has changed."""
-    key = changed_key(job)
-    if key is not None:
-        aside = job.folder.parent.with_name(f"{job.folder.parent.name}.earlier")
-        aside.mkdir(exist_ok=True)
-        job.folder.rename(aside / f"{job.folder.name}-{datetime.now():%Y%m%d-%H%M%S}")
-        log.warning(
-            "#%d: %s has changed since the job ran; it runs again, its earlier folder is now in %s",
-            job.number, key, aside,
-        )  # fmt: skip
-    elif (job.folder / RESULTS).is_file():
-        job.state = "finished before"
-    elif "resume" in job.config and "resume" not in map(override_key, job.overrides):
-        job.overrides = [*job.overrides, "resume=auto"]
-
-
-def _job_return(job: Job) -> JobReturn:
-    """What Hydra tells sweepers about a job."""
-    returned = JobReturn() if job.done else UnfinishedJob()
-    returned.overrides = job.overrides
-    returned.working_dir = str(job.folder)
-    returned.status = JobStatus.COMPLETED if job.done else JobStatus.FAILED
-    if job.done:
-        file = job.return_file
-        returned.return_value = json.loads(file.read_text("utf-8")) if file.is_file() else None
-    return returned
+    def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
+        """The command that runs one job as if it had been typed alone."""
+        typed, hydra = vars(get_args_parser().parse_args()), self.config.hydra
+        options = ("config_path", "config_name", "config_dir")
+        return [
+            *program(),
+            *(f"--{name.replace('_', '-')}={typed[name]}" for name in options if typed[name]),
+            *(word for word in hydra.overrides.hydra if override_key(word) not in OWN_KEYS),
+            *overrides,
+            "hydra.mode=RUN",
+            override("hydra.run.dir", str(folder)),
+            override("hydra.sweep.dir", str(hydra.sweep.dir)),
+            f"hydra.job.num={number}",
+            f"hydra.job.id={number}",
+        ]
 
 
-def _summary(jobs: Sequence[Job], sweep: str) -> str:
-    """The state of each job, and the command that resumes what is not done."""
+def signature(overrides: Iterable[str]) -> frozenset[str]:
+    """What identifies a job: its overrides, as the sweeper writes them, without `resume`."""
+    return frozenset(word for word in overrides if override_key(word) != "resume")
+
+
+def changed_key(config: DictConfig, file: Path) -> str | None:
+    """A key whose value differs from that in the file, other than devices and output."""
+    before, now = (
+        flatten(yaml.safe_load(text))
+        for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
+    )
+    differing = [key for key in before | now if before.get(key) != now.get(key)]
+    return next((key for key in differing if not is_within(key, ("hydra", *RUNTIME_KEYS))), None)
+
+
+def free_folder(config: DictConfig, sweep: Path, first: int, taken: set[Path]) -> tuple[int, Path]:
+    """The first number, from `first` on, whose folder (`hydra.sweep.subdir`) is not taken.
+
+    If the subfolder does not depend on the number, it is taken: the job refuses it.
+    """
+    for number in range(first, first + len(taken) + 1):
+        with read_write(config.hydra), open_dict(config.hydra):
+            config.hydra.job.num, config.hydra.job.id = number, str(number)
+        HydraConfig.instance().set_config(config)  # for `${hydra:...}` in hydra.sweep.subdir
+        folder = sweep / str(OmegaConf.select(config, "hydra.sweep.subdir"))
+        if folder not in taken:
+            break
+    return number, folder
+
+
+def program() -> list[str]:
+    """The running program, as Python is told to run it again."""
+    main = sys.modules["__main__"]
+    module = main.__spec__ and ["-m", main.__spec__.name]
+    return [sys.executable, *(module or [os.path.abspath(sys.argv[0])])]
+
+
+def job_return(job: Job) -> JobReturn:
+    """What Hydra tells sweepers about a job: its objective, or None if it failed."""
+    file, value = job.folder / RESULTS, None
+    if job.finished and file.is_file():
+        value = json.loads(file.read_text(encoding="utf-8")).get("objective")
+    # A failed job, too, counts as completed: reading its value would end a search of Optuna.
+    return JobReturn(job.overrides, status=JobStatus.COMPLETED, _return_value=value)
+
+
+def summary(jobs: Sequence[Job], sweep: Path) -> str:
+    """The outcome of each job, and the command that resumes what is not finished."""
     width = max(len(job.outcome) for job in jobs)
     lines = [f"{job.number:3}  {job.outcome:{width}}  {' '.join(job.overrides)}" for job in jobs]
-    lines.append(f"{sum(job.done for job in jobs)} of {len(jobs)} jobs finished, in {sweep}")
-    failed = [job for job in jobs if job.state == "failed"]
+    finished = sum(job.finished for job in jobs)
+    lines.append(f"{finished} of {len(jobs)} jobs finished, in {sweep}")
+    failed = [job for job in jobs if job.process is not None and not job.finished]
     lines += [f"job {job.number} {job.outcome}, its output: {job.console}" for job in failed]
-    if not all(job.done for job in jobs):
+    if finished < len(jobs):
         typed = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
-        again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", sweep)]
+        again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", str(sweep))]
         lines += ["to resume what is unfinished:", f"  {shlex.join(again)}"]
     return "\n".join(lines)
-
-
-def _place(job: Job, number: int, sweep: Path) -> None:
-    """Numbers a job and sets its folder, `hydra.sweep.subdir`."""
-    with read_write(job.config.hydra), open_dict(job.config.hydra):
-        job.config.hydra.job.num = job.number = number
-        job.config.hydra.job.id = str(number)
-    HydraConfig.instance().set_config(job.config)  # for `${hydra:...}` in hydra.sweep.subdir
-    job.folder = sweep / str(OmegaConf.select(job.config, "hydra.sweep.subdir"))

@@ -26,8 +26,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
-from nmt.utils.startup import raise_at_interrupt
-from nmt.utils.threads import set_up_threads
+from nmt.utils.startup import raise_at_interrupt, set_up_threads
 
 log = logging.getLogger(__name__)
 

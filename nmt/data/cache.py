@@ -18,7 +18,7 @@ from filelock import FileLock
 from nmt.utils.environment import signal_at_parents_death
 from nmt.utils.errors import RunError
 from nmt.utils.files import write_json
-from nmt.utils.threads import shared_cores
+from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
 

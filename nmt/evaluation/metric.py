@@ -15,8 +15,8 @@ from nmt.config.keys import EDGES
 from nmt.evaluation.buckets import assign, bucket_name, buckets
 from nmt.evaluation.scores import REGISTERED, Score, score_of_name
 from nmt.evaluation.scores.bleu import WIDTH, sentence_statistics
-from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError
+from nmt.utils.text import as_list
 
 
 class ScoreByLength(Metric):

@@ -16,10 +16,10 @@ from nmt.inference.model import Model
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
-from nmt.utils.arguments import as_list
 from nmt.utils.devices import check_accelerator, resolve_threads, use_threads, uses_gpu
+from nmt.utils.environment import WITHOUT_KEY, has_wandb_key
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.wandb_key import WITHOUT_KEY, has_key
+from nmt.utils.text import as_list
 
 ARTIFACT = re.compile(r"wandb:([\w.-]+/[^/\\#?%:\s]+/[\w.-]+):[^/\\:\s]+", re.ASCII)
 
@@ -127,7 +127,7 @@ def download(name: str) -> Path:
     match = ARTIFACT.fullmatch(name)
     if not match or "/.." in name:
         raise InputError(f"checkpoint={name}: must be wandb:ENTITY/PROJECT/NAME:ALIAS")
-    if not has_key():
+    if not has_wandb_key():
         raise InputError(f"checkpoint={name}: {WITHOUT_KEY}, or name a file")
     import wandb
     from wandb.env import get_cache_dir

@@ -31,9 +31,9 @@ from nmt.inference.sentence import ScoredSentence
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
-from nmt.utils.arguments import as_list
 from nmt.utils.devices import resolve_precision
 from nmt.utils.errors import InputError, RunError
+from nmt.utils.text import as_list
 from nmt.utils.workers import map_batches
 
 RUNNERS_UP = 5  # symbols listed per step, as the page shows them

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import PhraseBasedConfig
-from nmt.utils.optional import need
+from nmt.utils.environment import need
 from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"

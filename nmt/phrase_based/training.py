@@ -18,7 +18,8 @@ from nmt.data.prepare import Prepared
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.utils.files import write_json
-from nmt.utils.progress import Stage, counted, timed
+from nmt.utils.progress import Stage, timed
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 

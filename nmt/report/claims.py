@@ -33,8 +33,8 @@ from nmt.evaluation.significance import holm
 from nmt.evaluation.summary import Measured, common_tables
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Table, number
-from nmt.utils.arguments import as_list
 from nmt.utils.errors import InputError, first_line
+from nmt.utils.text import as_list
 
 SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "runs missing"
 THESE = "of these models"  # added to a verdict of too few seeds

@@ -31,10 +31,9 @@ from nmt.report.loggers import (
 )
 from nmt.report.runs import FinishedRun
 from nmt.report.style import draw_figure, run_style, shown
+from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
 from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.files import write_text
-from nmt.utils.optional import need
-from nmt.utils.wandb_key import WITHOUT_KEY, has_key
 
 PREVIEW = "preview"
 COMPARISON = "comparison/page"
@@ -60,7 +59,7 @@ def check_project(text: str) -> None:
         need(f"wandb_workspaces.{module}", "wandb", f"wandb={text}")
     if text != PREVIEW and not re.fullmatch(r"[\w.-]+/[^/\\#?%:\s]+", text):
         raise InputError(f"wandb={text}: must be ENTITY/PROJECT, such as my-team/nmt, or {PREVIEW}")
-    if text != PREVIEW and not has_key():
+    if text != PREVIEW and not has_wandb_key():
         raise InputError(f"wandb={text}: {WITHOUT_KEY}")
 
 

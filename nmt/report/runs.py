@@ -26,7 +26,7 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.records import Record
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
-from nmt.utils.printable import printable
+from nmt.utils.text import printable
 
 UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
 

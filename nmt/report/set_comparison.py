@@ -19,7 +19,7 @@ from nmt.evaluation.summary import Measured, common_tables
 from nmt.evaluation.table import score_table
 from nmt.report.curves import Curves
 from nmt.report.runs import FinishedRun, grouped, named
-from nmt.utils.progress import counted
+from nmt.utils.text import counted
 
 MAX_PAIRED = 25  # runs compared pair by pair: 300 would make 44,850 pairs
 MAX_UNKNOWN = 4  # unknown words of a pair: more are counted with these

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from nmt.utils.printable import printable
+from nmt.utils.text import printable
 
 NONE = "–"
 

@@ -21,7 +21,7 @@ from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.set_comparison import UNKNOWN_WORDS
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
-from nmt.utils.progress import enumeration
+from nmt.utils.text import enumeration
 
 MAX_HEADLINES = 6  # groups with a sentence each in the headline
 TERMINAL_WIDTH = 70  # columns for the scores; names of runs stand behind them

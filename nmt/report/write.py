@@ -13,7 +13,7 @@ from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
 from nmt.report.tables import terminal_table, write_tables
 from nmt.utils.files import write_text
-from nmt.utils.progress import counted
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,8 @@ from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
-from nmt.utils.progress import Stage, counted, timed
+from nmt.utils.progress import Stage, timed
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,9 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 
 from nmt.config import Config
 from nmt.training.trainer import make_object, target_of
-from nmt.utils.environment import command_name, rank, sweep_folder
+from nmt.utils.environment import WITHOUT_KEY, command_name, has_wandb_key, rank, sweep_folder
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
-from nmt.utils.wandb_key import WITHOUT_KEY, has_key
 
 MAX_NAME = 128  # characters of a W&B run's or group's name
 MAX_TAG = 64  # likewise
@@ -36,7 +35,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
         given.setdefault("save_dir", str(folder))
         if code is WandbLogger:
             disabled = os.environ.get("WANDB_MODE") == "disabled"
-            if not (given.get("offline") or disabled or has_key()):
+            if not (given.get("offline") or disabled or has_wandb_key()):
                 raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or take {key}.offline=true")
             given |= wandb_options(config, folder, given)
         elif code is TensorBoardLogger:

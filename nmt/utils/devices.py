@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.threads import choose_threads
+from nmt.utils.startup import choose_threads
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
@@ -99,8 +99,6 @@ def seed_random_numbers(seed: int, device: torch.device) -> None:
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
         torch.cuda.default_generators[index].manual_seed(seed)
-    elif device.type == "mps":
-        torch.mps.manual_seed(seed)
 
 
 def name_of(device: torch.device) -> str:

@@ -1,19 +1,28 @@
-"""The environment of this process: ranks, the job, the running command, the commit of the code."""
+"""The environment of this process: ranks, job, command, commit, extras, the key of W&B."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
+import netrc
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
+from nmt.utils.errors import InputError
+
 PACKAGE = Path(__file__).resolve().parents[1]
+# `wandb login` writes the key under one of these names, depending on its version
+WANDB_SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
+WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 
 @functools.cache
@@ -105,3 +114,36 @@ def signal_at_parents_death(number: int) -> None:
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, number)
+
+
+def need(module: str, extra: str, wanted_by: str) -> ModuleType:
+    """Imports a module; raises InputError with the command that installs its extra.
+
+    Args:
+        module: to import.
+        extra: of this project, which installs it.
+        wanted_by: what was asked for, such as a key and its value.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"{wanted_by}: {error}\n"
+            f"in the project's folder: uv sync --extra {extra}, or pip install -e '.[{extra}]'"
+        ) from error
+
+
+def has_wandb_key() -> bool:
+    """Whether W&B has a key without a prompt: in the environment or in `~/.netrc`.
+
+    `wandb.login(prompt=False)` would verify it over the network.
+    """
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    server = os.environ.get("WANDB_BASE_URL")
+    servers = [str(urlsplit(server).hostname)] if server else WANDB_SERVERS
+    try:
+        known = netrc.netrc(os.environ.get("NETRC", Path.home() / ".netrc"))
+    except (OSError, netrc.NetrcParseError):
+        return False
+    return any(known.authenticators(server) for server in servers)

@@ -12,6 +12,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt.utils.environment import rank
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -75,21 +76,3 @@ def timed(stage: str) -> Iterator[None]:
 def has_terminal() -> bool:
     """Whether standard error is a terminal, where bars can be drawn."""
     return sys.stderr is not None and sys.stderr.isatty()
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "sentence"), counted(2000, "sentence")
-    ('1 sentence', '2,000 sentences')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def enumeration(names: list[str]) -> str:
-    """Names joined by commas and `and`.
-
-    >>> enumeration(["updates", "tests", "figures"])
-    'updates, tests and figures'
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,10 +1,70 @@
-"""Ctrl-C while libraries are still being imported. This module imports nothing that takes time."""
+"""What a process sets before it imports libraries: Ctrl-C, and the threads of OpenMP.
+
+Nothing here imports torch: OpenMP and oneDNN read their settings when torch is imported.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+from pathlib import Path
 from types import FrameType
+
+SETTINGS = {
+    # Waiting threads spin for milliseconds by default, which delays other processes on the cores.
+    "GOMP_SPINCOUNT": "10000",  # GNU, in turns
+    "KMP_BLOCKTIME": "1",  # Intel and LLVM, in milliseconds
+    # Batches of all lengths have twice as many shapes as the 1,024 products that oneDNN keeps.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
+}
+# (hidden units, most threads): smaller products end before a second thread has woken.
+THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
+
+
+def set_up_threads() -> None:
+    """Sets how long OpenMP's threads spin, before torch is imported; child processes inherit it.
+
+    Variables that are set already stay.
+    """
+    if "torch" not in sys.modules:
+        for name, value in SETTINGS.items():
+            os.environ.setdefault(name, value)
+
+
+def choose_threads(units: int, processes: int = 1) -> int:
+    """Threads of a training process on a CPU (`threads=auto`), at most the cores.
+
+    They depend on the machine and the layers, not on the load, so that a command gives the same
+    numbers again. Where waiting threads would spin, as in a notebook that imported torch first, it
+    is one.
+
+    Args:
+        units: hidden units of the model's recurrent networks.
+        processes: of this run on this machine, which share its cores.
+    """
+    if "GOMP_SPINCOUNT" not in os.environ:
+        return 1
+    most = next((threads for least, threads in THREADS if units >= least), 1)
+    return min(most, shared_cores(processes))
+
+
+def shared_cores(processes: int = 1) -> int:
+    """Physical cores for each of `processes` processes, at most OMP_NUM_THREADS; at least 1."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    cores = min(physical_cores(), int(limit)) if limit.isdecimal() else physical_cores()
+    return max(1, cores // max(1, processes))
+
+
+def physical_cores() -> int:
+    """Cores that this process may use; the hardware threads of a core count once."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(siblings.read_text() if siblings.is_file() else str(cpu))
+    return len(cores)
 
 
 def end_at_interrupt() -> None:

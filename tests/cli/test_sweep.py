@@ -36,7 +36,7 @@ def main(cfg):
         raise RuntimeError("no luck")
     from nmt.utils.environment import sweep_folder
     print("sweep:", sweep_folder())
-    (Path(HydraConfig.get().runtime.output_dir) / "results.json").touch()
+    (Path(HydraConfig.get().runtime.output_dir) / "results.json").write_text("{}")
 
 if __name__ == "__main__":
     from hydra.core.config_store import ConfigStore

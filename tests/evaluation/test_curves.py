@@ -17,8 +17,8 @@ from nmt.evaluation.curves import (
 )
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import Measured
-from tests.helpers.run_folders import ngram_statistics
 
 
 def words_and_hits(lengths, share):
@@ -155,7 +155,7 @@ def test_curves_of_groups_are_of_their_common_sentences():
             bad = draw.random(len(reference)) < wrong
             written = ["x" if b else word for word, b in zip(reference, bad, strict=True)]
             row = {"id": number, "length": int(lengths[number]), "reference": reference}
-            records.append(row | {"bleu_stats": ngram_statistics(written, reference)})
+            records.append(row | {"bleu_stats": sentence_statistics(written, reference)})
         settings = EvaluationConfig(resamples=50)
         return Measured(records, choose_scores(["brevity_penalty", "bleu_precisions"]), settings)
 

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import types
-from typing import Any, BinaryIO, NoReturn
+from multiprocessing.context import ForkProcess
+from typing import Any, BinaryIO
 
 
 def find(place: str) -> tuple[Any, str]:
@@ -67,12 +68,12 @@ def no_figures() -> None:
 
 def fork_jobs() -> None:
     """The process launcher's jobs are forks of the sweep: none imports the libraries anew."""
-    from hydra_plugins.nmt_process_launcher import _pool
+    from hydra_plugins.nmt_process_launcher import launcher
 
-    _pool.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
+    launcher.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
 
 
-class Fork:
+class Fork(ForkProcess):
     """What the process launcher asks of `subprocess.Popen`, of `python -m <module>` in a fork."""
 
     def __init__(
@@ -83,40 +84,32 @@ class Fork:
         stdout: BinaryIO,
         stderr: BinaryIO,
         env: dict[str, str],
-        cwd: str,
         start_new_session: bool,
     ) -> None:
         assert command[:2] == [sys.executable, "-m"]
         assert (stdin, stdout, start_new_session) == (subprocess.DEVNULL, stderr, True)
-        self.returncode: int | None = None
-        sys.stdout.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._become(command[2:], stdout.fileno(), env, cwd)
-
-    def _become(self, words: list[str], output: int, env: dict[str, str], cwd: str) -> NoReturn:
-        from hydra.core.global_hydra import GlobalHydra
-
-        from tests.helpers.server import run_program
-
-        os.setsid()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.closerange(3, 1024)
-        GlobalHydra.instance().clear()
-        run_program(words[0], words[1:], cwd, env)
+        super().__init__(target=_become, args=(command[2:], stdout.fileno(), env))
+        self.start()
 
     def poll(self) -> int | None:
-        if self.returncode is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            if ended:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        return self.exitcode
 
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        if self.exitcode is None:
+            os.kill(self.pid or 0, number)
+
+
+def _become(words: list[str], output: int, env: dict[str, str]) -> None:
+    from hydra.core.global_hydra import GlobalHydra
+
+    from tests.helpers.server import run_program
+
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+        os.dup2(file, stream)
+    os.closerange(3, 1024)
+    GlobalHydra.instance().clear()
+    run_program(words[0], words[1:], os.getcwd(), env)

@@ -6,16 +6,14 @@ run before the program, is made of.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from multiprocessing.connection import Client
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tests.helpers import ROOT
 from tests.helpers.server import ENVIRONMENT, start_server
@@ -49,36 +47,22 @@ class Ended:
 
 
 class Process:
-    """A program that runs: its streams are files, or pipes to this process."""
+    """A program that runs: its streams are files, or (the first two) pipes to this process."""
 
     def __init__(self, request: dict[str, Any], stdin: bytes, pipes: bool) -> None:
-        self._outputs: list[tuple[IO[bytes], IO[bytes]]] = []
-        self.stdin: IO[bytes] | None = None
-        self.stdout: IO[bytes] | None = None
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(str(start_server()))
-        with contextlib.ExitStack() as stack:
-            given = stack.enter_context(tempfile.TemporaryFile())
-            given.write(stdin)
-            given.seek(0)
-            descriptors = [given.fileno()]
-            for _ in range(request["ranks"]):
-                files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-                self._outputs.append(files)
-                descriptors += [file.fileno() for file in files]
-            if pipes:
-                (read, write), (answers, answer) = os.pipe(), os.pipe()
-                descriptors[:2] = [read, answer]
-                for descriptor in (read, answer):
-                    stack.callback(os.close, descriptor)
-                self.stdin = os.fdopen(write, "wb", buffering=0)
-                self.stdout = os.fdopen(answers, "rb", buffering=0)
-            message = json.dumps(request).encode()
-            self._connection.sendall(f"{len(message):8d}".encode())
-            socket.send_fds(self._connection, [message[:1]], descriptors)
-            self._connection.sendall(message[1:])
-        self._answers = self._connection.makefile("r", encoding="utf-8")
-        self.pids: list[int] = json.loads(self._answers.readline())
+        self._folder = tempfile.TemporaryDirectory()
+        written = [f"{name}{rank}" for rank in range(request["ranks"]) for name in ("out", "err")]
+        streams = [Path(self._folder.name, name) for name in ("in", *written)]
+        self._written = streams[1:]
+        for pipe in streams[:2] if pipes else ():
+            os.mkfifo(pipe)
+        if not pipes:
+            streams[0].write_bytes(stdin)
+        self._connection = Client(str(start_server()))
+        self._connection.send(request | {"streams": list(map(str, streams))})
+        self.pids: list[int] = self._connection.recv()
+        self.stdin = streams[0].open("wb", buffering=0) if pipes else None
+        self.stdout = streams[1].open("rb", buffering=0) if pipes else None
 
     def send_signal(self, number: int) -> None:
         """To the first rank alone."""
@@ -87,25 +71,19 @@ class Process:
     def end(self) -> None:
         """Kills all ranks that still run."""
         self._connection.close()
-        self._answers.close()
         for stream in (self.stdin, self.stdout):
             if stream is not None:
                 stream.close()
+        self._folder.cleanup()
 
     def wait(self) -> Ended:
         """Waits for all ranks, which are killed when the request's seconds have passed."""
-        line = self._answers.readline()
-        assert line, "the server of the test run has ended"
-        codes, seconds = json.loads(line)
+        codes, seconds = self._connection.recv()
+        texts = [
+            path.read_text("utf-8", "replace") if path.is_file() else "" for path in self._written
+        ]
         self.end()
-        texts = []
-        for files in zip(*self._outputs, strict=True):
-            for file in files:
-                file.seek(0)
-            texts.append("".join(file.read().decode("utf-8", "replace") for file in files))
-        for file in (file for files in self._outputs for file in files):
-            file.close()
-        return Ended(codes, *texts, seconds)
+        return Ended(codes, "".join(texts[::2]), "".join(texts[1::2]), seconds)
 
 
 def start(

@@ -1,22 +1,24 @@
 """Run folders as training leaves them, made up: the same files, with translations that decay as the models' do.
 
 The language is a word-for-word dictionary with pairs turned round, so that alignments have a diagonal and reorderings;
-RNNencdec loses words faster with length than RNNsearch. Numbers are consistent: BLEU comes from the integer statistics.
+RNNencdec loses words faster with length than RNNsearch.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sacrebleu.metrics import BLEU
 
-from nmt.config.keys import EDGES
+from nmt.config import EvaluationConfig
+from nmt.evaluation.records import write_alignments, write_translations
+from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.summary import score_set
 from nmt.evaluation.table import score_table, write_scores
+
+MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # beside BLEU
 
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that would run if it were ever taken for markup."""
@@ -40,22 +42,6 @@ temps pays gouvernement ministre loi année travail monde eau maison entre contr
 après avant
 """
 FRENCH = FRENCH_TEXT.split()
-
-
-def ngram_statistics(hypothesis: list[str], reference: list[str]) -> list[int]:
-    """4 correct, 4 total n-gram counts, hypothesis and reference length."""
-    correct, total = [], []
-    for order in range(1, 5):
-        written = Counter(zip(*(hypothesis[i:] for i in range(order)), strict=False))
-        wanted = Counter(zip(*(reference[i:] for i in range(order)), strict=False))
-        correct.append(sum((written & wanted).values()))
-        total.append(sum(written.values()))
-    return [*correct, *total, len(hypothesis), len(reference)]
-
-
-def bleu(statistics: np.ndarray) -> float:
-    summed = [int(value) for value in statistics.sum(0)]
-    return BLEU.compute_bleu(summed[:4], summed[4:8], summed[8], summed[9]).score
 
 
 def corpus(pairs: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -113,11 +99,14 @@ def make_run(
     overrides = [f"+experiment={model.lower()}{max_length}", f"seed={seed}"]
     (folder / ".hydra").mkdir()
     (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {o}\n" for o in overrides))
-    tables = []
+    settings = EvaluationConfig(scores=MEASURED, resamples=20)
+    table = []
     for index, name in enumerate(sets):
-        rows = corpus(pairs, index)
-        tables.append(_test_set(folder, name, rows, draw, attention, max_length, kept))
-    write_scores(folder, score_table(pd.concat(tables).to_dict("records")))
+        records, alignments = _test_set(corpus(pairs, index), draw, attention, max_length, kept)
+        write_translations(folder, name, records)
+        write_alignments(folder, name, alignments)
+        table += score_set(name, records, settings)
+    write_scores(folder, score_table(table))
     updates = np.arange(400, 4001, 400)
     fall = 3.2 * np.exp(-updates / 1500)
     columns = (updates.tolist(), 1.4 + fall, 1.6 + fall, 30 - 9 * fall)
@@ -146,22 +135,11 @@ def make_run(
 
 
 def _test_set(
-    folder: Path,
-    name: str,
-    rows: list[dict],
-    draw: np.random.Generator,
-    attention: bool,
-    cap: int,
-    kept: int,
-) -> pd.DataFrame:
-    (folder / "translations").mkdir(exist_ok=True)
-    (folder / "alignments").mkdir(exist_ok=True)
-    lengths = np.array([len(row["source"]) for row in rows])
-    chosen = set(
-        np.argsort(lengths, kind="stable")[
-            np.linspace(0, len(rows) - 1, min(kept, len(rows))).astype(int)
-        ]
-    )
+    rows: list[dict[str, Any]], draw: np.random.Generator, attention: bool, cap: int, kept: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The records of translations and of alignments."""
+    by_length = np.argsort([len(row["source"]) for row in rows], kind="stable")
+    chosen = set(by_length[np.linspace(0, len(rows) - 1, min(kept, len(rows))).astype(int)])
     translations, alignments = [], []
     for number, row in enumerate(rows):
         length = len(row["source"])
@@ -175,23 +153,16 @@ def _test_set(
             elif draw.random() < 0.6:
                 hypothesis.append(str(draw.choice(FRENCH)) if draw.random() < 0.8 else "<unk>")
                 order.append(j)
-        hypothesis = hypothesis or ["le"]
-        order = order or [0]
+        hypothesis, order = hypothesis or ["le"], order or [0]
         known = number % 3 > 0
         nll = 1.2 * length * (1 + (0.1 if attention else 0.3 + beyond))
         record = {
-            "id": number,
-            "source": row["source"],
-            "reference": row["reference"],
-            "hypothesis": hypothesis,
-            "raw_reference": " ".join(row["reference"]),
-            "detokenised": " ".join(hypothesis),
-            "length": length,
-            "no_unk": known,
+            **{"id": number, "source": row["source"], "reference": row["reference"]},
+            **{"hypothesis": hypothesis, "detokenised": " ".join(hypothesis)},
+            **{"raw_reference": " ".join(row["reference"]), "length": length, "no_unk": known},
             "unknown_words": [0, 0] if known else [number % 2, 1 + number % 5],
-            "nll": round(nll, 4),
-            "score": round(-nll * 0.8, 4),
-            "bleu_stats": ngram_statistics(hypothesis, row["reference"]),
+            **{"nll": round(nll, 4), "score": round(-nll * 0.8, 4)},
+            "bleu_stats": sentence_statistics(hypothesis, row["reference"]).tolist(),
         }
         if attention:
             record["attention_entropy"] = round(0.4 + length / 100, 4)
@@ -200,42 +171,12 @@ def _test_set(
         if known:
             alternative = [word for word in hypothesis if word != "<unk>"]
             record["hypothesis_no_unk"] = alternative
-            record["bleu_stats_no_unk"] = ngram_statistics(alternative, row["reference"])
+            statistics = sentence_statistics(alternative, row["reference"])
+            record["bleu_stats_no_unk"] = statistics.tolist()
         translations.append(record)
         if number in chosen:
             alignments.append(_alignment(record, order, draw, attention))
-    _write_lines(folder / "translations" / f"{name}.jsonl", translations)
-    _write_lines(folder / "alignments" / f"{name}.jsonl", alignments)
-    return pd.DataFrame(_score_rows(translations)).assign(set=name, interval="sentences")
-
-
-def _score_rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of scores.csv: BLEU by sacrebleu from the integer statistics, other scores made up."""
-    lengths = np.array([record["length"] for record in records])
-    buckets = zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True)
-    parts: list[tuple[Any, Any, np.ndarray]] = [(None, None, lengths > 0)]
-    parts += [(a, b, (lengths >= a) & (lengths <= (b or 10**6))) for a, b in buckets]
-    found = []
-    for low, high, inside in parts:
-        some = [record for record, chosen in zip(records, inside, strict=True) if chosen]
-        if not some:
-            continue
-        where = {"from": low, "to": high}
-        for subset, key in (("all", "bleu_stats"), ("no_unk", "bleu_stats_no_unk")):
-            statistics = np.array([record[key] for record in some if key in record])
-            if len(statistics):
-                value = bleu(statistics)
-                ends = {"low": max(0.0, value - 0.7), "high": min(100.0, value + 0.8)}
-                row = {"subset": subset, "score": "bleu", "value": value, **ends}
-                found.append(where | row | {"sentences": len(statistics)})
-        words = sum(len(record["reference"]) + 1 for record in some)
-        others = {"nll_per_word": sum(record["nll"] for record in some) / words, "chrf": 40.0}
-        if "alignment_counts" in some[0]:
-            others |= {"attention_entropy": 0.4, "alignment_error_rate": 0.1}
-        for score, value in others.items():
-            row = {"subset": "all", "score": score, "value": value, "low": None, "high": None}
-            found.append(where | row | {"sentences": len(some)})
-    return found
+    return translations, alignments
 
 
 def _alignment(
@@ -254,24 +195,12 @@ def _alignment(
         chances = -np.sort(draw.exponential(2.5, 5)) - 0.3
         step = zip(words, chances, strict=True)
         runners_up.append([[str(word), round(float(chance), 4)] for word, chance in step])
+    entropy = -(weights * np.log(weights)).sum(1)
     return {
-        "id": record["id"],
-        "length": record["length"],
-        "source": source,
-        "target": target,
-        "reference": record["reference"],
-        "score": record["score"],
-        "weights": np.round(weights, 5).tolist() if attention else None,
-        "log_normaliser": np.round(log_normaliser, 5).tolist() if attention else None,
-        "attention_entropy": np.round(-(weights * np.log(weights)).sum(1), 5).tolist()
-        if attention
-        else None,
-        "log_probability": np.round(-draw.exponential(0.6, len(target)), 5).tolist(),
-        "runners_up": runners_up,
+        **{key: record[key] for key in ("id", "length", "reference", "score")},
+        **{"source": source, "target": target, "runners_up": runners_up},
+        "weights": weights.tolist() if attention else None,
+        "log_normaliser": log_normaliser.tolist() if attention else None,
+        "attention_entropy": entropy.tolist() if attention else None,
+        "log_probability": (-draw.exponential(0.6, len(target))).tolist(),
     }
-
-
-def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")

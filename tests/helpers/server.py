@@ -6,10 +6,8 @@ import atexit
 import contextlib
 import functools
 import gc
-import json
 import os
 import runpy
-import select
 import shutil
 import signal
 import socket
@@ -18,12 +16,13 @@ import sys
 import tempfile
 import threading
 import time
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any, NoReturn
 
 from filelock import FileLock
 
-from nmt.utils.threads import SETTINGS
+from nmt.utils.startup import SETTINGS
 from tests.helpers import ROOT, hooks
 
 ENVIRONMENT = {
@@ -80,33 +79,30 @@ def serve(folder: Path, session: int) -> None:
     gc.collect()
     gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, lambda *_: _end_with(session, folder))
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)  # not inherited by forks
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(folder / "binding"))
-        listener.listen()
-        listener.settimeout(1)
+    with Listener(str(folder / "binding"), backlog=64) as listener:
         (folder / "binding").rename(folder / "socket")
-        while _alive(session):
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                continue
+        while True:
+            connection = listener.accept()
             port += 1
-            try:
-                request, descriptors = _receive(connection)
-            except (OSError, ValueError):  # the process that asks has ended
-                connection.close()
-                continue
-            _compose_as(request)
-            if os.fork() == 0:
-                listener.close()
-                _watch(connection, request, descriptors, port)
-                os._exit(0)
+            with contextlib.suppress(EOFError):  # the process that asks has ended
+                request = connection.recv()
+                _compose_as(request)
+                if os.fork() == 0:
+                    _watch(connection, request, port)
+                    os._exit(0)
             connection.close()
-            for descriptor in descriptors:
-                os.close(descriptor)
-    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_with(session: int, folder: Path) -> None:
+    try:
+        os.kill(session, 0)
+    except ProcessLookupError:
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
 
 
 def _import_everything() -> None:
@@ -178,78 +174,41 @@ def _bundle_charts() -> None:
     embed.chart_library = functools.cache(lambda: library)
 
 
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """What is asked for, and the descriptors of its streams."""
-    connection.settimeout(None)
-    length = int(connection.recv(8, socket.MSG_WAITALL))
-    content, descriptors, _, _ = socket.recv_fds(connection, 1, 64)
-    content += connection.recv(length - 1, socket.MSG_WAITALL)
-    return json.loads(content), descriptors
-
-
-def _watch(
-    connection: socket.socket, request: dict[str, Any], descriptors: list[int], port: int
-) -> None:
+def _watch(connection: Connection, request: dict[str, Any], port: int) -> None:
     """Starts the ranks of a request, says who they are, waits, and says how they ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     running = {}
     for rank in range(request["ranks"]):
-        streams = descriptors[0], *descriptors[1 + 2 * rank : 3 + 2 * rank]
         process = os.fork()
         if process == 0:
             connection.close()
-            _become(request, rank, port, descriptors, streams)
+            _become(request, rank, port)
         running[process] = rank
-    for descriptor in descriptors:
-        os.close(descriptor)
-    connection.sendall(f"{json.dumps(list(running))}\n".encode())
+    connection.send(list(running))
     codes, seconds, until = {}, 0.0, time.monotonic() + request["timeout"]
     while running:
         process, status, usage = os.wait4(-1, os.WNOHANG)
         if process in running:
             codes[running.pop(process)] = os.waitstatus_to_exitcode(status)
             seconds += usage.ru_utime + usage.ru_stime
-        elif time.monotonic() > until or _closed(connection):
+        elif time.monotonic() > until or connection.poll(0.01):  # closed by the other end
             for process in running:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process, signal.SIGKILL)
             until += 10
-    answer = [[codes[rank] for rank in range(request["ranks"])], seconds]
     with contextlib.suppress(BrokenPipeError):
-        connection.sendall(f"{json.dumps(answer)}\n".encode())
+        connection.send(([codes[rank] for rank in range(request["ranks"])], seconds))
 
 
-def _closed(connection: socket.socket) -> bool:
-    """Whether the other end is closed; waits a moment for that."""
-    ready, _, _ = select.select([connection], [], [], 0.01)
-    return bool(ready) and not connection.recv(1)
-
-
-def _become(
-    request: dict[str, Any], rank: int, port: int, descriptors: list[int], streams: tuple[int, ...]
-) -> None:
-    """Runs the program in this (forked) process and ends it.
-
-    Args:
-        request: what is run.
-        rank: of this process.
-        port: on which the ranks meet.
-        descriptors: of all ranks' streams, which are closed.
-        streams: those that become this rank's standard input, output and error.
-    """
+def _become(request: dict[str, Any], rank: int, port: int) -> None:
+    """Runs the program in this (forked) process and ends it; the ranks meet on a port."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number, descriptor in enumerate(streams):
+    given, *written = request["streams"]
+    for number, path in enumerate((given, *written[2 * rank : 2 * rank + 2])):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
+        descriptor = os.open(path, flags)  # of a named pipe: waits for the other end
         os.dup2(descriptor, number)
-    for descriptor in descriptors:
         os.close(descriptor)
     env = request["env"]
     if request["ranks"] > 1:

@@ -20,8 +20,9 @@ from tests.helpers.processes import TINY, run
 # Greedy BLEU of such small models rises and falls: some validations are no improvement.
 TYPED = (
     *("+experiment=rnnsearch50", *TINY, "seed=3", "model.dropout=0.1", "data.batch_size=12"),
-    *("trainer.max_steps=48", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4"),
-    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=20", "optimizer.lr=0.02"),
+    *("trainer.max_steps=32", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4"),
+    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=10", "optimizer.lr=0.02"),
+    "data.train.pairs=240",
 )
 BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
@@ -85,17 +86,12 @@ def test_some_validations_are_no_improvement(whole):
     ("place", "count"),
     [
         pytest.param(BATCH, 5, id="before the first checkpoint"),
-        pytest.param(BATCH, 21, id="in the middle of an epoch"),
-        pytest.param(BATCH, 41, id="in the second epoch"),
-        pytest.param(SAVE, 1, id="before the first best"),
+        pytest.param(BATCH, 27, id="in the second epoch"),
         pytest.param(SAVE, 2, id="between the first best and last"),
         pytest.param(SAVE, 3, id="before the third write"),
-        pytest.param(SAVE, 4, id="before the fourth write"),
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
-        pytest.param("torch:save", 6, id="while a later checkpoint is filled"),
         pytest.param(VALIDATED, 3, id="in a validation"),
-        pytest.param("nmt.training.record:TrainingRecord.on_validation_end", 4, id="after one"),
     ],
 )
 def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
@@ -160,7 +156,7 @@ def test_another_regime_is_refused_by_name(whole):
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
     """`ckpt_path`, as in any Lightning project: here with more updates."""
-    typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=56")
+    typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=40")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err
-    assert checkpoint(whole.parent / "longer", "last")["global_step"] == 56
+    assert checkpoint(whole.parent / "longer", "last")["global_step"] == 40

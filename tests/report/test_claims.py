@@ -11,11 +11,11 @@ from nmt.cli.composition import conf_folder
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
 from nmt.evaluation.scores import score_of_name
+from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
 from nmt.report.claims import decide_claims, matches, read_claims
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
-from tests.helpers.run_folders import ngram_statistics
 
 FILES = sorted((conf_folder() / "claims").glob("*.yaml"))
 WORDS = [f"w{number}" for number in range(40)]
@@ -58,7 +58,7 @@ def run_of(name, seed, wrong, *, text=40):
         bad = wrong(length)
         written = reference[: length - bad] + [f"x{place}" for place in range(bad)]
         records.append(
-            {"id": number, "length": length, "bleu_stats": ngram_statistics(written, reference),
+            {"id": number, "length": length, "bleu_stats": sentence_statistics(written, reference).tolist(),
              "source": reference, "reference": reference, "hypothesis": written}
         )  # fmt: skip
     results = {"config": {"model": {"title": name}}, "seed": seed, "test": {"test": {}}}

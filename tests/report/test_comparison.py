@@ -7,12 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.scores import choose_scores
 from nmt.report import set_comparison
 from nmt.report.comparison import Comparison, compare_runs, only
 from nmt.report.runs import FinishedRun, find_runs, read_run
-from tests.helpers.run_folders import bleu, make_run
+from tests.helpers.run_folders import make_run
+
+
+def bleu(statistics: np.ndarray) -> float:
+    """By sacrebleu, from statistics (N, 10)."""
+    summed = [int(value) for value in statistics.sum(0)]
+    return BLEU.compute_bleu(summed[:4], summed[4:8], summed[8], summed[9]).score
 
 
 def bleu_of(

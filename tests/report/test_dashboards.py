@@ -51,7 +51,7 @@ def test_what_is_no_project_is_refused(text: str) -> None:
 
 
 def test_without_a_key_it_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dashboards, "has_key", lambda: False)
+    monkeypatch.setattr(dashboards, "has_wandb_key", lambda: False)
     with pytest.raises(InputError, match="wandb login"):
         dashboards.check_project("team/nmt")
     dashboards.check_project("preview")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import logging
 
 import pytest
@@ -17,10 +16,6 @@ def lines(monkeypatch, caplog):
     monkeypatch.setattr(progress, "INTERVAL_S", -1.0)
     caplog.set_level(logging.INFO)
     return caplog
-
-
-def test_examples():
-    assert doctest.testmod(progress).failed == 0
 
 
 def test_a_stage_logs_its_title_and_its_counts(lines):

@@ -46,8 +46,8 @@ def test_an_error_ends_the_others():
         return item
 
     with pytest.raises(ValueError, match="broken"):
-        list(map_batches(work, range(100_000), 2, CPU))
-    assert len(begun) < 100_000
+        list(map_batches(work, range(1000), 2, CPU))
+    assert len(begun) < 1000
     assert torch.get_num_threads() == 1
 
 

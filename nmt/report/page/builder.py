@@ -27,7 +27,7 @@ from nmt.report.tables import (
     subset_table,
     training_table,
 )
-from nmt.utils.progress import counted
+from nmt.utils.text import counted
 
 FRAME_BYTES = 160_000  # of a page, about, without data and the chart library
 LONG_WORDS = (

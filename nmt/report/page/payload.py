@@ -19,7 +19,7 @@ from nmt.report.lengths import caption, differences_caption
 from nmt.report.page.embed import packed
 from nmt.report.runs import FinishedRun, differing_settings, is_incidental
 from nmt.report.tables import heading
-from nmt.utils.printable import printable
+from nmt.utils.text import printable
 
 _Item = TypeVar("_Item")
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nmt.utils.threads import choose_threads
+from nmt.utils.startup import choose_threads
 
 
 @pytest.mark.parametrize("units", [16, 128, 256, 1000, 4000])
