@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from nmt.inference.live_export import live_model
+from nmt.inference.live_export import live_model, rounded_to_8_bits
 from nmt.inference.load import intervene
 from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
-from nmt.report.page.live import FILE
 from tests.helpers.live import drawn_model, write_live
 
 
-def test_what_a_page_cannot_run_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_are_rounded_to_the_nearest_of_8_bits() -> None:
+    matrix = np.random.default_rng(3).normal(size=(5, 40)).astype(np.float32)
+    matrix[2] = 0
+    codes, scale = rounded_to_8_bits(matrix)
+    assert np.abs(codes.astype(int)).max(1).tolist() == [127, 127, 0, 127, 127]
+    assert (np.abs(codes * scale[:, None] - matrix) <= 0.501 * scale[:, None]).all()
+
+
+def test_what_a_page_cannot_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     trained = drawn_model()
     assert write_live(trained, tmp_path).is_file()
 
@@ -63,4 +69,3 @@ def test_no_model_where_none_is_wanted_or_it_is_too_large(
     assert write_live(trained, tmp_path).is_file()
     trained.config.report.live = False
     assert not write_live(trained, tmp_path).exists()
-    assert FILE == "live.bin"

@@ -28,8 +28,11 @@ def page(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> El
     return Elements(path.read_text(encoding="utf-8"))
 
 
-def built(runs: list[FinishedRun], path: Path, report: PageConfig | None = None) -> Elements:
-    return Elements(build_page(compare_runs(runs, resamples=0), path, report).read_text("utf-8"))
+def built(
+    runs: list[FinishedRun] | Comparison, path: Path, report: PageConfig | None = None
+) -> Elements:
+    comparison = runs if isinstance(runs, Comparison) else compare_runs(runs, resamples=0)
+    return Elements(build_page(comparison, path, report).read_text("utf-8"))
 
 
 def test_nothing_is_fetched_and_only_known_programs_run(page: Elements) -> None:
@@ -43,6 +46,7 @@ def test_nothing_is_fetched_and_only_known_programs_run(page: Elements) -> None:
     assert "connect-src 'none'" in policy
     scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
     assert re.fullmatch(r"script-src( 'sha256-[\w+/=]{44}'){2}", scripts)
+    assert "worker-src 'none'" in policy
     assert "@import" not in page.text
     assert "url(" not in page.text
 
@@ -101,12 +105,12 @@ def test_headline_tables_commands_and_unfinished_runs_stand_in_the_page(page: El
 
 
 def test_a_large_page_leaves_out_translations_then_alignments(
-    runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "page.html"
-    full = built(runs, path).packed("data")
+    full = built(comparison, path).packed("data")
     monkeypatch.setattr(payload, "MAX_PAGE_BYTES", path.stat().st_size - 20_000)
-    small = built(runs, path).packed("data")
+    small = built(comparison, path).packed("data")
     assert path.stat().st_size <= payload.MAX_PAGE_BYTES
     assert small["alignments"] == full["alignments"]
     rows = small["translations"]["newstest"]
@@ -115,7 +119,7 @@ def test_a_large_page_leaves_out_translations_then_alignments(
     assert kept <= {row["id"] for row in rows["rows"]}
     size = len(payload.packed(full["alignments"], 6))
     monkeypatch.setattr(payload, "MAX_ALIGNMENT_BYTES", size // 3)
-    few = built(runs, path).packed("data")["alignments"]["newstest"]
+    few = built(comparison, path).packed("data")["alignments"]["newstest"]
     assert 1 < len(few) < len(full["alignments"]["newstest"])
     assert few[-1]["length"] > 3 * few[0]["length"]
 
@@ -158,7 +162,6 @@ def test_models_are_put_in_and_left_out_by_name(
     runs: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One run a group; of a run without a model the reason."""
-    assert "worker-src 'none'" in built(runs, tmp_path / "p.html").text
     for seed, run in ((1, runs[0]), (2, runs[2])):
         assert run.folder is not None
         copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))
@@ -168,16 +171,16 @@ def test_models_are_put_in_and_left_out_by_name(
     results = json.loads((other / "results.json").read_text())
     results["config"]["model"]["scoring"]["_target_"] = "mine.Bilinear"
     (other / "results.json").write_text(json.dumps(results))
-    found, _ = find_runs([tmp_path / "runs"])
-    page = built(found, tmp_path / "p.html")
+    comparison = compare_runs(find_runs([tmp_path / "runs"])[0], resamples=0)
+    page = built(comparison, tmp_path / "p.html")
     names = page.packed("data")["live"]["models"]
     assert ["RNNsearch" in name for name in names] == [True, False]
     assert {"live-0", "live-1", "live-program"} <= set(page.scripts)
     assert "worker-src blob:" in page.text
     assert "holds no live.bin" in page.text
     monkeypatch.setattr(live, "LIMIT", len(page.scripts["live-0"]) + 100)
-    page = built(found, tmp_path / "p.html")
+    page = built(comparison, tmp_path / "p.html")
     assert page.packed("data")["live"]["models"] == names[:1]
     assert "all models together take" in page.text
-    page = built(found, tmp_path / "p.html", PageConfig(live=False))
+    page = built(comparison, tmp_path / "p.html", PageConfig(live=False))
     assert 'id="live-section"' not in page.text
