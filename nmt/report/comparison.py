@@ -148,7 +148,9 @@ def compare_runs(
             kept = [*higher, *(score.key for score in added)]
             tables.append(part.scores)
             notes[name] = part.notes()
-            curves += [{"set": name, **row} for row in curve_rows(known, part.groups)]
+            curves += [
+                {"set": name, **row} for row in curve_rows(known, part.groups, part.controls)
+            ]
             retention += [{"set": name, **row} for row in retention_rows(known, kept)]
             differences += [{"set": name, **row} for row in part.differences()]
             stage.advance()

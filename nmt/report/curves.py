@@ -48,14 +48,15 @@ def resampled_words(frame: pd.DataFrame) -> str:
     )
 
 
-def curve_rows(curves: Curves, groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+def curve_rows(
+    curves: Curves, groups: Mapping[str, Sequence[str]], controls: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     """Rows of the columns `CURVES`, without the set.
-
-    Each of the first `MAX_COMPARED` groups is compared with those before it.
 
     Args:
         curves: of one test set.
         groups: labels of the runs of each group, in the order of its curve's samples.
+        controls: names of groups; each of the first `MAX_COMPARED` is compared with those before it.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
@@ -66,7 +67,7 @@ def curve_rows(curves: Curves, groups: Mapping[str, Sequence[str]]) -> Iterator[
                     if np.isfinite(value):
                         head = {"key": key, "kind": "seed", "name": run}
                         yield head | {"words": words, "value": value}
-        names = [name for kind, name in of_key if kind == "score"][:MAX_COMPARED]
+        names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
             pair = of_key["score", name], of_key["score", control]
             for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):

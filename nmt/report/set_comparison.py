@@ -36,8 +36,8 @@ class SetComparison:
         known: all scores, by key.
         measured: statistics of the sentences, by run.
         no_unk: sentences that the shortlists of all runs cover; None without shortlists.
-        groups: labels of the runs that differ in their seed alone and have sentences; other systems
-            first, as controls.
+        groups: labels of the runs that differ in their seed alone and have sentences.
+        controls: names of the groups, other systems first: each is compared with those before it.
         scores: of all runs, as `Comparison.scores`.
     """
 
@@ -71,11 +71,11 @@ class SetComparison:
         }
         self.groups = {
             group: [run.label for run in members]
-            for group, members in grouped(
-                sorted(self.runs, key=lambda run: not run.external)
-            ).items()
+            for group, members in grouped(self.runs).items()
             if all(len(self.measured[run.label].ids) for run in members)
         }
+        systems = {run.label for run in self.runs if run.external}
+        self.controls = sorted(self.groups, key=lambda name: name not in systems)
         covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]
         self.no_unk = set.intersection(*covered) if covered else None
         outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in covered) else set()
