@@ -1,0 +1,64 @@
+"""What a refusal says to type works when it is typed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.processes import run
+
+FILES = tuple(
+    f"data.{part}.{side}={end}"
+    for part in ("train", "valid")
+    for side, end in (("source", "a.en"), ("target", "a.fr"))
+)
+WMT14 = ("train", "newstest2012", "newstest2013", "newstest2014")
+
+
+def follow(words: list[str], message: str) -> list[str]:
+    """The words of a command line after the advice of its refusal."""
+    wrong = message.removeprefix("nmt: ").partition(":")[0].partition("=")[0]
+    if near := re.search(r"did you mean ([\w.]+)", message):
+        return [word.replace(wrong, near[1]) for word in words]
+    if quoted := re.search(r"twice: '(.+)'", message):
+        return [quoted[1] if quoted[1].startswith(f"{wrong}=") else word for word in words]
+    if without := re.search(r"leave out ([\w.]+)", message):
+        return [word for word in words if not word.startswith(f"{without[1]}=")]
+    advice = re.search(r"type (.+)", message)
+    assert advice, message
+    typed = re.findall(r"\+?[\w.]+=[^\s;,…]+", advice[1])
+    assert typed, message
+    keys = tuple(f"{word.partition('=')[0].lstrip('+')}=" for word in typed)
+    return [word for word in words if not word.lstrip("+").startswith(keys)] + typed
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("data=text", *FILES, "data.batch_sise=4"),
+        ("data=text", *FILES, "name=a=b"),
+        ("data=text", *FILES, "model=rnnencdec", "scoring=dot"),
+        ("data=text", "data.train.source=a.en", *FILES[2:]),
+        ("data=text", *FILES, "data.valid.alignment=a.align"),
+        ("data=wmt14",),
+        ("data.languages=[en,de]", *FILES),
+    ],
+)
+def test_advice_is_followed_to_the_end(typed: tuple[str, ...], tmp_path: Path) -> None:
+    """A message may stand for FILE and FOLDER of the user's own; the next one says what is missing."""
+    (tmp_path / "folder").mkdir()
+    for name in ("a", *(f"folder/{name}" for name in WMT14)):
+        for language in ("en", "fr"):
+            (tmp_path / f"{name}.{language}").write_text("a b\n")
+    (tmp_path / "a.align").write_text("0-0\n")
+    words, refusals = list(typed), 0
+    while (ended := run("prepare", *words, cwd=tmp_path)).code:
+        refusals += 1
+        assert ended.code == 2, ended.err
+        assert refusals < 5, ended.err
+        words = follow(words, "\n".join(ended.err.splitlines()[-2:]))
+        words = [word.replace("FOLDER", "folder") for word in words]
+        words = [word.replace("FILE", "a.en" if ".source=" in word else "a.fr") for word in words]
+    assert refusals
