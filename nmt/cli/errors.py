@@ -91,7 +91,8 @@ def explain(error: BaseException, schema: type) -> str:
         return f"{unknown[1]}: no such key; {_suggestion(unknown[1], schema)}"
     if wrong := re.match(r"Error merging override ([^=\n]*)(.*)", lines[0]):
         path = wrong[1].lstrip("+~")
-        return f"{path}{wrong[2]}: {lines[1]}{_meaning(path, schema)}"
+        problem = lines[1] if len(lines) > 1 else "wrong type"
+        return f"{path}{wrong[2]}: {problem}{_meaning(path, schema)}"
     where = f"{full_key[1]}: " if full_key and full_key[1] not in lines[0] else ""
     return where + "\n".join(dict.fromkeys(lines[:2]))
 
