@@ -33,21 +33,6 @@ def content(cache: Path) -> dict[str, bytes]:
     return {str(path.relative_to(cache)): path.read_bytes() for path in files}
 
 
-def test_a_cache_is_built_once_and_is_the_same_byte_for_byte(
-    config: Config, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    config.data.filters.duplicates = "pair"
-    caches = [tmp_path / "one", tmp_path / "other"]
-    for cache in caches:
-        config.data.cache = str(cache)
-        prepared(config)
-    assert content(caches[0]) == content(caches[1])
-    times = {path: path.stat().st_mtime_ns for path in caches[1].glob("*/*")}
-    prepared(config)
-    assert {path: path.stat().st_mtime_ns for path in caches[1].glob("*/*")} == times
-    assert not caplog.records
-
-
 HARMS: list[Callable[[Path], Any]] = [
     lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
     Path.unlink,
