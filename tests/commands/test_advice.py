@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,11 @@ def follow(words: list[str], message: str) -> list[str]:
         return [quoted[1] if quoted[1].startswith(f"{wrong}=") else word for word in words]
     if without := re.search(r"leave out ([\w.]+)", message):
         return [word for word in words if not word.startswith(f"{without[1]}=")]
+    if before := re.search(r"was started with ([\w.]+)=(\S+);", message):
+        return [
+            *(word for word in words if not word.startswith(before[1])),
+            before.expand(r"\1=\2"),
+        ]
     advice = re.search(r"type (.+)", message)
     assert advice, message
     typed = re.findall(r"\+?[\w.]+=[^\s;,…]+", advice[1])
@@ -62,3 +68,24 @@ def test_advice_is_followed_to_the_end(typed: tuple[str, ...], tmp_path: Path) -
         words = [word.replace("FOLDER", "folder") for word in words]
         words = [word.replace("FILE", "a.en" if ".source=" in word else "a.fr") for word in words]
     assert refusals
+
+
+def test_a_missing_file_is_read_from_the_folder_that_the_message_names(tmp_path: Path) -> None:
+    for name in ("a.en", "a.fr"):
+        (tmp_path / name).write_text("a b\n")
+    (tmp_path / "other").mkdir()
+    ended = run("prepare", "data=text", *FILES, cwd=tmp_path / "other")
+    assert ended.code == 2
+    assert f"a.en: no such file in the working folder {tmp_path / 'other'}" in ended.err
+    absolute = [f"{key}={tmp_path / name}" for key, name in (word.split("=") for word in FILES)]
+    assert run("prepare", "data=text", *absolute, cwd=tmp_path / "other").code == 0
+
+
+def test_a_run_goes_on_as_its_message_says(program, rnnsearch) -> None:
+    shutil.copytree(rnnsearch, program.folder / "copied", symlinks=True)
+    words = ["resume=copied", "data.max_length=20"]
+    ended = program("train", *words)
+    assert ended.code == 2
+    words = follow(words, ended.err.splitlines()[-1])
+    assert "data.max_length=50" in words
+    assert program("train", *words).code == 0

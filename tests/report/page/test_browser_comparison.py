@@ -39,7 +39,7 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
 
 def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Path) -> None:
     options = page.locator("#metric option").all_inner_texts()
-    assert len(options) == 8
+    assert len(options) == 7
     for index in range(len(options)):
         drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
         assert lines(page) >= 1  # some scores only the other system was computed by
