@@ -86,17 +86,24 @@ def test_some_validations_are_no_improvement(whole):
     ("place", "count"),
     [
         pytest.param(BATCH, 5, id="before the first checkpoint"),
-        pytest.param(BATCH, 13, id="in the middle of an epoch"),
+        pytest.param(BATCH, 13, id="in the middle of an epoch", marks=pytest.mark.slow),
         pytest.param(BATCH, 27, id="in the second epoch"),
-        pytest.param(SAVE, 1, id="before the first best"),
+        pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
         pytest.param(SAVE, 2, id="between the first best and last"),
         pytest.param(SAVE, 3, id="before the third write"),
-        pytest.param(SAVE, 4, id="before the fourth write"),
+        pytest.param(SAVE, 4, id="before the fourth write", marks=pytest.mark.slow),
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
-        pytest.param("torch:save", 4, id="while a later checkpoint is filled"),
+        pytest.param(
+            "torch:save", 4, id="while a later checkpoint is filled", marks=pytest.mark.slow
+        ),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
         pytest.param(VALIDATED, 3, id="in a validation"),
-        pytest.param("nmt.training.record:TrainingRecord.on_validation_end", 3, id="after one"),
+        pytest.param(
+            "nmt.training.record:TrainingRecord.on_validation_end",
+            3,
+            id="after one",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
