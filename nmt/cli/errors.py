@@ -68,8 +68,8 @@ def explain(error: BaseException, schema: type) -> str:
     """One or two lines on a configuration that could not be composed."""
     if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark):
         return f"{mark.name}:{mark.line + 1}: {error.problem}"
-    if isinstance(error.__cause__, InputError):  # of a resolver
-        return str(error.__cause__)
+    if refusal := _refusal_inside(error):
+        return str(refusal)
     text = "\n".join(_causes(error))
     full_key = re.search(r"full_key: (\S+)", text)
     lines = [line.strip() for line in text.splitlines()]
@@ -95,6 +95,13 @@ def explain(error: BaseException, schema: type) -> str:
         return f"{path}{wrong[2]}: {problem}{_meaning(path, schema)}"
     where = f"{full_key[1]}: " if full_key and full_key[1] not in lines[0] else ""
     return where + "\n".join(dict.fromkeys(lines[:2]))
+
+
+def _refusal_inside(error: BaseException | None) -> InputError | None:
+    """The InputError of a resolver, which OmegaConf wraps in errors of its own; None without one."""
+    while error is not None and not isinstance(error, InputError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import sys
@@ -157,10 +158,10 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """
     target_of(key, settings)
     with named_by(f"{key}._target_={settings['_target_']}"):
-        made = instantiate(dict(settings), _convert_="all")
-    if not isinstance(made, kind):
+        instance = instantiate(dict(settings), _convert_="all")
+    if not isinstance(instance, kind):
         raise InputError(f"{key}._target_={settings['_target_']}: not a {kind.__name__}")
-    return made
+    return instance
 
 
 def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
@@ -172,7 +173,9 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
     known, hints = inspect.signature(code).parameters, get_type_hints(code.__init__)
     for name, value in given.items():
         if name not in known:
-            raise InputError(f"{key}.{name}: no argument of {code.__module__}.{code.__qualname__}")
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {key}.{near[0]}?" if near else ""
+            raise InputError(f"{key}.{name}: no argument of {code.__qualname__}{meant}")
         hint = hints.get(name)
         kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         plain = {*kinds} <= {bool, int, float, str, NoneType}

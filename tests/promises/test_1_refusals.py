@@ -26,11 +26,11 @@ FILES = " ".join(
         ("train trainer.max_steps=-5", "trainer: `max_steps` must be"),
         ("train trainer.devices=0 trainer.accelerator=cpu", "trainer: `Trainer(devices=0)`"),
         ("train trainer.max_steps=abc", "trainer.max_steps=abc: must be int"),
-        ("train +trainer.max_stepz=1", "trainer.max_stepz: no argument of pytorch_lightning"),
+        ("train +trainer.max_stepz=1", "of Trainer; did you mean trainer.max_steps?"),
         ("train experiment=rnnsearch40", "experiment=rnnsearch40: no such option; available: rnn"),
         ("translate", "checkpoint: must be given"),
         ("translate checkpoint=no.ckpt", "checkpoint=no.ckpt: no such file"),
-        ("train resume=no/such/run", "resume=no/such/run: no such run folder"),
+        ("train resume=no/such/run", "nmt: resume=no/such/run: no such run folder"),
         (f"train {TEXT} {FILES}", "data.train.source=a.en: no such file"),
     ],
 )
