@@ -117,17 +117,18 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
     """Lists of at most `most` lines of a stream, in order, each yielded as soon as it was read.
 
+    Lists before a line that is not text are yielded before it is refused.
+
     Raises:
         InputError: if a line is not text as in `decode_line`.
     """
     pending, number = b"", 0
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
         *complete, pending = (pending + chunk).split(b"\n")
-        lines = [
-            decode_line(raw, "standard input", number + n) for n, raw in enumerate(complete, 1)
-        ]
-        number += len(lines)
-        yield from (lines[start : start + most] for start in range(0, len(lines), most))
+        for start in range(0, len(complete), most):
+            lines = enumerate(complete[start : start + most], number + start + 1)
+            yield [decode_line(raw, "standard input", n) for n, raw in lines]
+        number += len(complete)
     if pending:
         yield [decode_line(pending, "standard input", number + 1)]
 

@@ -46,6 +46,13 @@ def test_a_stream_that_is_not_utf8_is_refused(content, message):
         list(batches_of_lines(io.BytesIO(content), 5))
 
 
+def test_lines_before_one_that_is_not_utf8_are_handed_on():
+    batches = batches_of_lines(io.BytesIO(b"a\nb\nc\nd\xff\ne\n"), 2)
+    assert next(batches) == ["a", "b"]
+    with pytest.raises(InputError, match="standard input:4"):
+        next(batches)
+
+
 @pytest.mark.timeout(60)
 def test_a_line_does_not_wait_for_the_next():
     reading, writing = os.pipe()
