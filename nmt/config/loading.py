@@ -93,14 +93,14 @@ def section(schema: type[Section], values: Any, where: str = "") -> Section:
         InputError: naming the key.
     """
     try:
-        made = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
+        checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
     except (OmegaConfBaseException, ValueError, TypeError) as error:
         name = getattr(error, "full_key", None) or ""
         known = ", ".join(path for path, _ in entries(schema))
         raise InputError(f"{where}{name}: {first_line(error)}; the keys are {known}") from error
-    assert isinstance(made, schema)
-    check_bounds(made, where)
-    return made
+    assert isinstance(checked, schema)
+    check_bounds(checked, where)
+    return checked
 
 
 def check_bounds(config: Any, where: str = "") -> None:

@@ -140,13 +140,13 @@ def ranges(characters: Iterable[str]) -> list[int]:
     >>> ranges("cabx")
     [97, 99, 120, 120]
     """
-    found: list[int] = []
+    ends: list[int] = []
     for code in sorted(set(map(ord, characters))):
-        if found and code == found[-1] + 1:
-            found[-1] = code
+        if ends and code == ends[-1] + 1:
+            ends[-1] = code
         else:
-            found += [code, code]
-    return found
+            ends += [code, code]
+    return ends
 
 
 def _without_outer_joiners(token: str) -> str:

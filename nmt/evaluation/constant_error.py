@@ -12,6 +12,7 @@ Legend: N sentences, T words of the references that errors are made in.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -189,7 +190,8 @@ def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[
     words, sentence = references.hypotheses(rates)
     ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
     written = [references.vocabulary[number] for number in words.tolist()]
+    hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
     return [
-        system_record(record, hypothesis := written[first:last], " ".join(hypothesis))
-        for record, first, last in zip(ordered, ends[:-1], ends[1:], strict=True)
+        system_record(record, hypothesis, " ".join(hypothesis))
+        for record, hypothesis in zip(ordered, hypotheses, strict=True)
     ]

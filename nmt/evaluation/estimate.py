@@ -124,11 +124,11 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
         n = len(figures)
         apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
         own = sum(map(_variance, apart)) / (n - 1) / n  # of what a seed makes of each sentence
-        found = float(figures[:, 0].var(ddof=1)) / n
+        observed = float(figures[:, 0].var(ddof=1)) / n
         shared -= own
-        between += found
-        least += max(found, own)
-        squares += max(found, own) ** 2 / (n - 1)
+        between += observed
+        least += max(observed, own)
+        squares += max(observed, own) ** 2 / (n - 1)
     shared = max(0.0, shared)
     freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
     return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), freedom)

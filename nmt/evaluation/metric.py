@@ -118,7 +118,10 @@ def _record(hypothesis: str, reference: str) -> dict[str, Any]:
     """What `nmt.evaluation.records` has of a sentence, as far as its two texts say it."""
     words = hypothesis.split(), reference.split()
     return {
-        **{"id": 0, "hypothesis": words[0], "reference": words[1]},
-        **{"detokenised": hypothesis, "raw_reference": reference},
+        "id": 0,
+        "hypothesis": words[0],
+        "reference": words[1],
+        "detokenised": hypothesis,
+        "raw_reference": reference,
         "bleu_stats": sentence_statistics(*words).tolist(),
     }

@@ -90,8 +90,12 @@ def _test(first: np.ndarray, second: np.ndarray, sentences: int) -> dict[str, An
     by_chance = np.abs(by_chance - by_chance.mean())
     p = ((by_chance >= abs(delta) - TIE).sum() + 1) / (len(by_chance) + 1)
     return {
-        **{"score_a": float(first[0]), "score_b": float(second[0]), "delta": float(delta)},
-        **{"low": low, "high": high, "p": None if sentences < FEWEST else float(p)},
+        "score_a": float(first[0]),
+        "score_b": float(second[0]),
+        "delta": float(delta),
+        "low": low,
+        "high": high,
+        "p": None if sentences < FEWEST else float(p),
     }
 
 

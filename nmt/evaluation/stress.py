@@ -223,7 +223,14 @@ def position_losses(
         losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
         low, high = interval_of(losses[1:])
         yield {
-            **{"set": name, "subset": POSITION, "score": "bleu_loss", "from": position},
-            **{"to": position, "value": float(losses[0]), "low": low, "high": high},
-            **{"sentences": len(part), "interval": "" if low is None else "sentences"},
+            "set": name,
+            "subset": POSITION,
+            "score": "bleu_loss",
+            "from": position,
+            "to": position,
+            "value": float(losses[0]),
+            "low": low,
+            "high": high,
+            "sentences": len(part),
+            "interval": "" if low is None else "sentences",
         }

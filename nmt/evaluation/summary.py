@@ -117,9 +117,9 @@ class Measured:
         subset = "no_unk" if key == NO_UNK.key else "all"
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
         for where, part in parts:
-            found = self.of(key, part)
-            if found is not None:
-                yield head | where | found
+            numbers = self.of(key, part)
+            if numbers is not None:
+                yield head | where | numbers
 
 
 def score_set(

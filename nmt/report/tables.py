@@ -208,10 +208,15 @@ def listed(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, tuple[str, i
 def paper_table() -> Table:
     """Every row of the paper, as published."""
     columns: dict[str, tuple[str, int | None]] = {
-        **{"System": ("name", None), "Device": ("device", None)},
-        **{"BLEU all": ("bleu_all", 2), "BLEU no UNK": ("bleu_no_unk", 2)},
-        **{"Updates": ("updates", 0), "Epochs": ("epochs", 1), "Hours": ("hours", 0)},
-        **{"Train NLL": ("train_nll", 1), "Dev. NLL": ("valid_nll", 1)},
+        "System": ("name", None),
+        "Device": ("device", None),
+        "BLEU all": ("bleu_all", 2),
+        "BLEU no UNK": ("bleu_no_unk", 2),
+        "Updates": ("updates", 0),
+        "Epochs": ("epochs", 1),
+        "Hours": ("hours", 0),
+        "Train NLL": ("train_nll", 1),
+        "Dev. NLL": ("valid_nll", 1),
     }
     notes = [
         f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats per sentence. "
@@ -224,12 +229,16 @@ def paper_table() -> Table:
 def training_table(runs: Sequence[FinishedRun]) -> Table:
     """A table like the paper's Table 2: what the training took."""
     columns: dict[str, tuple[str, int | None]] = {
-        **{"Run": ("run", None), "Updates": ("train.updates", 0), "Epochs": ("train.epochs", 1)},
-        **{"Hours": ("train.hours", 2), "Device": ("train.device", None)},
+        "Run": ("run", None),
+        "Updates": ("train.updates", 0),
+        "Epochs": ("train.epochs", 1),
+        "Hours": ("train.hours", 2),
+        "Device": ("train.device", None),
         "Train NLL": ("train.nll_per_sentence", 2),
         "Dev. NLL": ("valid.nll_per_sentence", 2),
         "Target words/s": ("train.target_words_per_second", 0),
-        **{"Parameters": ("parameters", 0), "Peak memory, GB": ("memory", 2)},
+        "Parameters": ("parameters", 0),
+        "Peak memory, GB": ("memory", 2),
     }
     rows = []
     for run in runs:

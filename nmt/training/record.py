@@ -41,7 +41,7 @@ class TrainingRecord(pl.Callback):
         self.stopped_early = ""
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
         self._clock: float | None = None  # when the updates since the last report began
-        self._begun = self._told = time.monotonic()
+        self._begun = self._logged = time.monotonic()
         self._planned_end = False
 
     def state_dict(self) -> dict[str, Any]:
@@ -118,8 +118,8 @@ class TrainingRecord(pl.Callback):
         if trainer.should_stop and not self._planned_end:
             self.stopped_early = stop_reason(trainer)
             log.info("training ends early: %s", self.stopped_early)
-        told = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
-        log.info("update %d: development %s", update, told)
+        listed = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+        log.info("update %d: development %s", update, listed)
 
     def rates(self) -> dict[str, float]:
         """Sentences and target words (with `</s>`) per second of updates."""
@@ -142,8 +142,8 @@ class TrainingRecord(pl.Callback):
         self.seconds += now - (self._clock or now)
         self.words, self.sentences = self.words + int(words), self.sentences + int(sentences)
         self._clock = now
-        if trainer.progress_bar_callback is None and now - self._told > SILENCE_S:
-            self._told = now
+        if trainer.progress_bar_callback is None and now - self._logged > SILENCE_S:
+            self._logged = now
             nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
             of = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
             log.info(

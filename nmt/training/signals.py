@@ -143,12 +143,12 @@ def preempted() -> bool:
     SLURM sends SIGTERM then, as it does for `scancel` and at the time limit, which must end the job:
     a job that was cancelled no longer counts as running.
     """
-    said = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
-    if said is None:
+    output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
+    if output is None:
         return False
-    found = dict(re.findall(r"\b(JobState|PreemptTime)=(\S+)", said))
-    time = found.get("PreemptTime", "None")
-    return found.get("JobState") == "RUNNING" and time not in ("None", "Unknown")
+    fields = dict(re.findall(r"\b(JobState|PreemptTime)=(\S+)", output))
+    time = fields.get("PreemptTime", "None")
+    return fields.get("JobState") == "RUNNING" and time not in ("None", "Unknown")
 
 
 def put_back() -> None:

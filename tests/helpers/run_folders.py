@@ -113,21 +113,36 @@ def make_run(
     names = ("update", "train_nll_per_word", "nll_per_word", "bleu")
     history = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     results = {
-        **{"name": config["name"], "title": model, "experiment": config["experiment"]},
-        **{"regime": "laptop", "config": config, "overrides": overrides, "model": model},
+        "name": config["name"],
+        "title": model,
+        "experiment": config["experiment"],
+        "regime": "laptop",
+        "config": config,
+        "overrides": overrides,
+        "model": model,
         "command": f"python -m nmt.train {' '.join(overrides)}",
         "versions": {"python": "3.11.2", "torch": "2.13.0"},
         "parameters": 2_345_678 if attention else 1_987_654,
         "scoring": scoring.title() if attention else "none",
-        **{"max_length": max_length, "seed": seed, "history": history},
+        "max_length": max_length,
+        "seed": seed,
+        "history": history,
         "train": {
-            **{"updates": 4000, "epochs": 6.4, "hours": 0.31 + seed / 100, "device": "cpu"},
-            **{"sentences_per_second": 290.1, "target_words_per_second": 6210.4},
-            **{"nll_per_sentence": 31.3, "peak_memory": 812_000_000},
+            "updates": 4000,
+            "epochs": 6.4,
+            "hours": 0.31 + seed / 100,
+            "device": "cpu",
+            "sentences_per_second": 290.1,
+            "target_words_per_second": 6210.4,
+            "nll_per_sentence": 31.3,
+            "peak_memory": 812_000_000,
         },
         "valid": {
-            **{"nll_per_sentence": 36.2, "nll_per_word": 1.61, "perplexity": 5.0},
-            **{"bleu": 27.2, "update": 4000},
+            "nll_per_sentence": 36.2,
+            "nll_per_word": 1.61,
+            "perplexity": 5.0,
+            "bleu": 27.2,
+            "update": 4000,
         },
     }
     (folder / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
@@ -157,11 +172,17 @@ def _test_set(
         known = number % 3 > 0
         nll = 1.2 * length * (1 + (0.1 if attention else 0.3 + beyond))
         record = {
-            **{"id": number, "source": row["source"], "reference": row["reference"]},
-            **{"hypothesis": hypothesis, "detokenised": " ".join(hypothesis)},
-            **{"raw_reference": " ".join(row["reference"]), "length": length, "no_unk": known},
+            "id": number,
+            "source": row["source"],
+            "reference": row["reference"],
+            "hypothesis": hypothesis,
+            "detokenised": " ".join(hypothesis),
+            "raw_reference": " ".join(row["reference"]),
+            "length": length,
+            "no_unk": known,
             "unknown_words": [0, 0] if known else [number % 2, 1 + number % 5],
-            **{"nll": round(nll, 4), "score": round(-nll * 0.8, 4)},
+            "nll": round(nll, 4),
+            "score": round(-nll * 0.8, 4),
             "bleu_stats": sentence_statistics(hypothesis, row["reference"]).tolist(),
         }
         if attention:
@@ -198,7 +219,9 @@ def _alignment(
     entropy = -(weights * np.log(weights)).sum(1)
     return {
         **{key: record[key] for key in ("id", "length", "reference", "score")},
-        **{"source": source, "target": target, "runners_up": runners_up},
+        "source": source,
+        "target": target,
+        "runners_up": runners_up,
         "weights": weights.tolist() if attention else None,
         "log_normaliser": log_normaliser.tolist() if attention else None,
         "attention_entropy": entropy.tolist() if attention else None,

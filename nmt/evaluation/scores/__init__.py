@@ -92,10 +92,10 @@ def score_of_name(name: str, key: str) -> Score:
             "and one of your own as MODULE.NAME"
         )
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        named = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}: {name}: {first_line(error)}") from error
-    score = found() if isinstance(found, type) else found
+    score = named() if isinstance(named, type) else named
     if not isinstance(score, Score) or score.key in known:
         raise InputError(f"{key}: {name}: must be an nmt.evaluation.scores.Score with a new key")
     return score

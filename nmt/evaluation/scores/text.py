@@ -88,10 +88,10 @@ class TextScore(Score):
         if reference is None:
             return None
         hypothesis = self._metric._preprocess_segment(scored_text(record))
-        found: list[float] = self._metric._compute_segment_statistics(
+        statistics: list[float] = self._metric._compute_segment_statistics(
             hypothesis, self._reference(reference, *record.get("more_raw_references", []))
         )
-        return found
+        return statistics
 
     @property
     def signature(self) -> str:
@@ -116,7 +116,7 @@ def scored_text(record: Record) -> str:
     symbols = itertools.chain((place in unknown for place in places), itertools.repeat(True))
     return re.sub(
         re.escape(UNKNOWN_SYMBOL),
-        lambda found: MATCHES_NOTHING if next(symbols) else found[0],
+        lambda match: MATCHES_NOTHING if next(symbols) else match[0],
         text,
     )
 

@@ -116,9 +116,8 @@ class LossGraphs:
                     "a CUDA graph could not be captured (%s): training continues without graphs, more "
                     "slowly; model.graphs=false does without from the start", first_line(error),
                 )  # fmt: skip
-            if (
-                self.failed
-            ):  # after the handler, whose traceback keeps what the capture has allocated
+            # not in the handler, whose traceback keeps what the capture has allocated
+            if self.failed:
                 self.clear()
                 release(generator)
             generator.set_state(state)  # dropout does not depend on when a shape was captured

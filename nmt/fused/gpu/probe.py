@@ -23,9 +23,9 @@ def probe(device: torch.device) -> None:
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
         for scorer in (Additive, Dot):
             for dtype, share in TOLERANCE.items():
-                found = results(scorer, dtype, device, kernels)
+                computed = results(scorer, dtype, device, kernels)
                 for name, expected in results(scorer, dtype, device, steps).items():
-                    error = (found[name] - expected).norm() / expected.norm()
+                    error = (computed[name] - expected).norm() / expected.norm()
                     if not error <= share:
                         raise ArithmeticError(
                             f"{name} with {scorer.__name__} is off by {float(error):.1%} in {dtype}"
@@ -47,9 +47,9 @@ def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
     with backend.using(module), autocast:
         loss, gradients = differentiate(network, named, batch)
-    found = {"the loss": loss, **dict(zip(named, gradients, strict=True))}
+    computed = {"the loss": loss, **dict(zip(named, gradients, strict=True))}
     parameter = named["decoder.W_s"]
-    parameter.grad = found["decoder.W_s"].clone()
+    parameter.grad = computed["decoder.W_s"].clone()
     rule = FusedAdadelta if module is kernels else torch.optim.Adadelta
     rule([parameter], lr=1.0).step()
-    return found | {"Adadelta": parameter.detach()}
+    return computed | {"Adadelta": parameter.detach()}

@@ -89,13 +89,13 @@ def program(main: str) -> str:
             sources[name] = asset(f"js/{name}")
             folder = posixpath.dirname(name)
             imports[name] = [
-                posixpath.normpath(posixpath.join(folder, found[2]))
-                for found in _IMPORT.finditer(sources[name])
+                posixpath.normpath(posixpath.join(folder, match[2]))
+                for match in _IMPORT.finditer(sources[name])
             ]
             pending += imports[name]
     parts = ['"use strict";', "const modules = {};"]
     for name in TopologicalSorter(imports).static_order():
-        exported = ", ".join(found[2] for found in _EXPORT.finditer(sources[name]))
+        exported = ", ".join(match[2] for match in _EXPORT.finditer(sources[name]))
         body = sources[name]
         for imported in imports[name]:
             body = _IMPORT.sub(rf'const {{\1}} = modules["{imported}"];', body, count=1)
