@@ -34,11 +34,11 @@ from nmt.utils.errors import InputError, first_line
 
 Section = TypeVar("Section")
 
-# Keys that a command which starts from a checkpoint never takes from it: it may come from a stranger,
-# and threads were chosen for another machine
+# Keys that are never read from a checkpoint: a stranger may have written it, and its number of
+# threads was chosen for another machine
 HERE = ("trust", "threads", "logger", "data.cache")
 
-# What weights and vocabularies are made for, and what of it only a training looks at
+# Keys that weights and vocabularies depend on, except those that matter in training alone
 KIND = ("model", "tokenizer", "data.languages", "data.reverse_source")
 FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
 
@@ -153,7 +153,7 @@ def check_set_name(name: str) -> str:
 def apply_typed(
     stored: TrainConfig, composed: TrainConfig | CheckpointConfig, typed: Sequence[str]
 ) -> TrainConfig:
-    """The configuration of a checkpoint with what was typed.
+    """Returns the configuration of a checkpoint, changed by the overrides of the command line.
 
     Args:
         stored: of the checkpoint; not changed.

@@ -215,7 +215,7 @@ def _training_pairs(
 def filter_pairs(
     rows: datasets.Dataset, filters: FilterConfig
 ) -> tuple[datasets.Dataset, dict[str, int]]:
-    """The pairs that pass all filters, and how many each filter drops; of several the first counts.
+    """The pairs that pass all filters, and how many each filter drops of those that reach it.
 
     Duplicates are recognised by a 64-bit hash: any two of 40 million different pairs have the same
     one with a probability of 4 in 100,000.

@@ -133,7 +133,7 @@ class SetComparison:
         return system
 
     def differences(self) -> Iterator[dict[str, Any]]:
-        """The tests of each score, on the sentences for which all runs that have it have it."""
+        """The tests of each score, on the sentences for which all compared runs have that score."""
         resamples = self.settings.resamples
         paired = [run.label for run in best_runs(self.runs, self.scores)]
         for score in self.tested if resamples else ():

@@ -72,19 +72,19 @@ class RunFolder:
 
 @dataclass
 class Run:
-    """A run at work: the state that its steps share.
+    """The state that the steps of a run share.
 
     Attributes:
-        config: checked; its threads are set.
-        folder: what it writes into.
-        typed: overrides of the command line, of a training those that it was started with among them.
-        checkpoint: what it resumes, or evaluates; None where there is none.
-        others: further members of the ensemble that it evaluates.
-        initial: whose weights and vocabularies a new training takes; None where it takes none.
-        loggers: where scores go.
-        trainer: of its updates and tests, once there is one.
-        text: fingerprints of what it learns from (`training`) and of each test set, by name (`test`).
-        commit: that the code lay at when the run was started or resumed here; None: not known.
+        config: checked, with a number of threads.
+        folder: the folder that the run writes into.
+        typed: overrides of the command line. A resumed training keeps those of its start.
+        checkpoint: the checkpoint that is resumed or evaluated; None for a new training.
+        others: the other members of an ensemble that is evaluated.
+        initial: the checkpoint that a new training takes weights and vocabularies from, if any.
+        loggers: Lightning's loggers, which get the scores.
+        trainer: Lightning's Trainer; None until it is built.
+        text: fingerprints of the training text (`training`) and of each test set, by name (`test`).
+        commit: of the code when the run was started or resumed; None if it is not known.
     """
 
     config: Config
@@ -100,7 +100,7 @@ class Run:
 
     @property
     def members(self) -> list[Checkpoint]:
-        """The checkpoints that an evaluation applies as one model."""
+        """The checkpoints that are evaluated as one model."""
         return [self.checkpoint, *self.others] if self.checkpoint else []
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class Run:
         """The text of the run, prepared now or before.
 
         Raises:
-            InputError: as `prepare`, and for other text than a run that is resumed was started with.
+            InputError: as `prepare`, and where the text of a resumed run has changed.
         """
         config, vocabularies = self.config, None
         if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
@@ -138,7 +138,7 @@ class Run:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Has the loggers open inside. From here on the folder changes."""
+        """Logs the configuration, and closes W&B's run at the end. The run now changes its folder."""
         exit_code = 1
         try:
             for each in self.loggers:
@@ -154,11 +154,11 @@ class Run:
 
 
 def start_training(composed: TrainConfig, stop: Stop) -> Run:
-    """A training, from its start or from a checkpoint, which `stop` may end.
+    """Starts or resumes a training, which `stop` may end.
 
     Raises:
-        InputError: for a checkpoint that does not exist, or does not go with what is typed; and where
-            the folder of a new run holds another.
+        InputError: if the checkpoint does not exist or does not go with what is typed, or if the
+            folder of a new run holds another run.
     """
     quieten()
     folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
@@ -199,10 +199,10 @@ def path_to_go_on_from(composed: TrainConfig, folder: RunFolder) -> Path | None:
 
 
 def start_evaluation(composed: EvaluateConfig) -> Run:
-    """An evaluation of a checkpoint, or of several as one model, in a folder of its own.
+    """Starts an evaluation of a checkpoint, or of several as one model, in a new folder.
 
     Raises:
-        InputError: for a checkpoint that cannot be read, and for a folder that holds a run.
+        InputError: if a checkpoint cannot be read, or the folder holds a run.
     """
     quieten()
     folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
@@ -215,7 +215,7 @@ def start_evaluation(composed: EvaluateConfig) -> Run:
 
 
 def start_baseline(composed: Config) -> Run:
-    """A run without a model of ours, such as a phrase-based system. Raises as `start_evaluation`."""
+    """Starts the run of a phrase-based system; raises InputError if its folder holds a run."""
     quieten()
     folder = RunFolder.of_this_command()
     folder.refuse_used()
