@@ -1,5 +1,5 @@
 """Measurements of speed and memory; see docs/performance.md."""
 
-from nmt.utils.startup import set_up_threads
+from nmt.utils.startup import set_up_process
 
-set_up_threads()  # as every command does, before torch is imported
+set_up_process()  # as every command does, before torch is imported

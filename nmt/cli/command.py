@@ -26,7 +26,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
-from nmt.utils.startup import raise_at_interrupt, set_up_threads
+from nmt.utils.startup import raise_at_interrupt, set_up_process
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     def decorate(main: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
-            set_up_threads()  # before anything imports torch
+            set_up_process()  # before anything imports torch
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.argv[1:] = with_plus(sys.argv[1:])

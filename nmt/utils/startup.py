@@ -1,10 +1,11 @@
-"""What a process sets before it imports libraries: Ctrl-C, and the threads of OpenMP.
+"""What a process sets before it imports libraries: Ctrl-C, OpenMP's threads, freed memory.
 
 Nothing here imports torch: OpenMP and oneDNN read their settings when torch is imported.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -18,18 +19,25 @@ SETTINGS = {
     # Batches of all lengths have twice as many shapes as the 1,024 products that oneDNN keeps.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
+# Settings of malloc (glibc's malloc.h). By default it returns large blocks to the system when they are
+# freed, and each new one is then cleared page by page.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # glibc keeps no larger blocks
 # (hidden units, most threads): smaller products end before a second thread has woken.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
-def set_up_threads() -> None:
-    """Sets how long OpenMP's threads spin, before torch is imported; child processes inherit it.
+def set_up_process() -> None:
+    """Sets how long OpenMP's threads spin, before torch is imported, and keeps freed memory.
 
-    Variables that are set already stay.
+    Environment variables that are set already stay; child processes inherit them.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():
             os.environ.setdefault(name, value)
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT_BLOCK_BYTES)
 
 
 def choose_threads(units: int, processes: int = 1) -> int:
