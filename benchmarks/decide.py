@@ -19,9 +19,8 @@ from benchmarks.records import RECORDS
 from nmt.cli.composition import conf_folder
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.significance import holm
-from nmt.report.claims import UNDECIDED, Claim, apply_rule, measure, read_claims
+from nmt.report.claims import Claim, decide, read_claims
 from nmt.report.runs import FinishedRun
-from nmt.report.table import number
 
 STUDY = "europarl"
 LINKS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
@@ -62,29 +61,14 @@ def decided(claim: Claim, runs: dict[str, list[FinishedRun]]) -> dict[str, Any] 
     if claim.statistic == "constant_error" or not set(claim.runs) <= set(runs):
         return None
     replaced = any(name.endswith("_replaced") for name in claim.runs)  # the same models again
-    found = measure(claim, [runs[name] for name in claim.runs], 1000, paired=replaced)
-    if isinstance(found, str):
-        return {"verdict": UNDECIDED, "reason": found}
-    estimate, seeds, settled = found
-    verdict, p = apply_rule(claim.rule, estimate)
-    low, high = estimate.interval(CONFIDENCE)
-    digits = 2 if claim.statistic == "score" else 3
-    return {
+    row = decide(claim, [runs[name] for name in claim.runs], 1000, paired=replaced)
+    row.pop("figure", None)
+    return row | {
         "statistic": claim.statistic,
         "range": claim.part,
         "score": claim.score,
         "rule": " ".join(f"{kind} {value:g}" for kind, value in claim.rule.items()),
-        "verdict": verdict if settled else UNDECIDED,
-        "value": estimate.score,
-        "low": low,
-        "high": high,
         "confidence": CONFIDENCE,
-        "p": p,
-        "sentences": estimate.sentences,
-        "seeds": estimate.seeds,
-        "of": estimate.drawn,
-        "reason": "" if settled else "more resamples may change the verdict",
-        "values": " less ".join(", ".join(number(v, digits).text for v in each) for each in seeds),
     }
 
 

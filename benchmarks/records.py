@@ -25,8 +25,8 @@ from pathlib import Path
 import pandas as pd
 
 from nmt.evaluation.buckets import bucket_name
-from nmt.evaluation.estimate import FEWEST_SEEDS
 from nmt.evaluation.scores import REGISTERED
+from nmt.report.claims import verdict_words
 from nmt.report.table import NONE, number
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -82,8 +82,7 @@ def claims(rows: pd.DataFrame, names: Sequence[str]) -> str:
     rows = rows.set_index("name", drop=False)
     cells = []
     for row in rows.loc[list(names)].itertuples():
-        few = int(row.seeds) < FEWEST_SEEDS and row.verdict in ("supported", "refuted")
-        verdict = f"{row.verdict}, of these models" if few else row.verdict
+        verdict = verdict_words(row._asdict())
         values = "" if pd.isna(row.values) or not row.values else f" ({row.values})"
         figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}{values}"
         before = row.before

@@ -18,7 +18,7 @@ Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resam
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -190,7 +190,10 @@ class Curve:
 
 
 def length_curves(
-    groups: Mapping[Name, Sequence[Measured]], keys: Iterable[str]
+    groups: Mapping[Name, Sequence[Measured]],
+    keys: Iterable[str],
+    weights: Callable[[np.ndarray], Kernel] = kernel,
+    resamples: int | None = None,
 ) -> dict[str, dict[Name, Curve]]:
     """The curve over length of each score for each group of runs that has it.
 
@@ -200,6 +203,8 @@ def length_curves(
     Args:
         groups: by name, the runs that differ by nothing but their seed, on one test set.
         keys: of scores.
+        weights: lengths (N,) -> the weights of the sentences.
+        resamples: R; None: that of the runs.
 
     Returns:
         By key, then by name. A score is absent without a common sentence, and with too few sentences
@@ -211,14 +216,16 @@ def length_curves(
         having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
         runs = [run for members in having.values() for run in members]
         lengths, tables = common_tables(runs, key) if runs else (np.empty(0), [])
-        of_length = kernel(lengths) if len(lengths) else None
+        of_length = weights(lengths) if len(lengths) else None
         if of_length is None or not len(of_length.lengths):
             continue
         values = []
         for run, table in zip(runs, tables, strict=True):
             place = lengths.tobytes(), table.tobytes()
             if place not in known:
-                known[place] = of_length.sums(table, run.resamples)
+                known[place] = of_length.sums(
+                    table, run.resamples if resamples is None else resamples
+                )
             values.append(run.scores[key].curve(known[place]))
         rest = iter(values)
         curves[key] = {

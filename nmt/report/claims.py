@@ -6,16 +6,16 @@ is the first mean less the second. A rule compares it, with its interval, to a n
 more seeds the interval covers new seeds and sentences. With fewer it covers new sentences for these
 models, and the verdict says so.
 
-Legend: N sentences, F statistics of a sentence, R resamples, n runs of a group.
+Legend: N sentences, R resamples, n runs of a group.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +26,23 @@ import yaml
 from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel
+from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
-from nmt.evaluation.scores import Score, score_of_name
+from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
-from nmt.evaluation.summary import Measured, common_tables
+from nmt.evaluation.summary import Measured
 from nmt.report.runs import FinishedRun
-from nmt.report.table import Table, number
+from nmt.report.table import Cell, Table, number
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.text import as_list
 
 SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "runs missing"
-THESE = "of these models"  # added to a verdict of too few seeds
 STATISTICS = {
     "score": "{}",
     "retention": "share of {} kept",
     "constant_error": "share of {} kept, less that of a constant error rate",
 }
-RULES = {"above": "above {}", "below": "below {}", "within": "within ±{}"}
+RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
 RESAMPLES = (1, 4, 16, 64)  # times the number asked for, until more cannot change a verdict
 
 
@@ -106,6 +105,15 @@ class Claim:
             return f"{first or 1} to {last or '…'} words"
         return f"{self.long} against {self.short} words"
 
+    def weights(self, lengths: np.ndarray) -> Kernel:
+        """The weights of sentences (N,): in `lengths` or not, or about `short` and `long` words."""
+        if self.statistic != "score":
+            return kernel(lengths, at=(self.short, self.long))
+        first, last = self.lengths
+        inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
+        known = np.array([inside.any()])  # no value of no sentence
+        return Kernel(np.zeros(1)[known], 1.0 * inside[None][known], inside.sum()[None][known])
+
 
 @dataclass(frozen=True)
 class ClaimFile:
@@ -128,74 +136,77 @@ class ClaimFile:
     where: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = FEWEST_SEEDS
 
+    def members(
+        self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
+    ) -> list[FinishedRun]:
+        """The first run of each seed of a group with sentences of a test set; None: trained models."""
+        by_seed: dict[int | None, FinishedRun] = {}
+        for run in runs:
+            if matches(run, self.runs[name].where, self.where):
+                trained = not run.results.get("sources")
+                if trained if test_set is None else run.translations(test_set):
+                    by_seed.setdefault(run.seed, run)
+        return [by_seed[seed] for seed in sorted(by_seed, key=str)]
 
-@dataclass(frozen=True)
-class Verdict:
-    """A claim with what the runs say.
-
-    Attributes:
-        verdict: `SUPPORTED`, `REFUTED`, `UNDECIDED` or `MISSING`.
-        estimate: the statistic; None without one.
-        p: two-sided, that the truth is the number of the rule; for `within`, that it lies outside.
-        seeds: the statistic of each run, by group.
-        reason: why there is no verdict.
-        commands: the commands that make its missing runs.
-    """
-
-    name: str
-    claim: Claim
-    verdict: str
-    estimate: Estimate | None = None
-    p: float | None = None
-    seeds: Sequence[Sequence[float]] = ()
-    reason: str = ""
-    commands: Sequence[str] = ()
-
-    @property
-    def shown(self) -> str:
-        """The verdict; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
-        few = self.estimate is not None and self.estimate.seeds < FEWEST_SEEDS
-        decided = self.verdict in (SUPPORTED, REFUTED)
-        return f"{self.verdict}, {THESE}" if few and decided else self.verdict
+    def command(self, name: str, runs: Sequence[FinishedRun], test_set: str | None) -> str:
+        """The command that makes the missing runs of a group; empty if none is missing."""
+        group = self.runs[name]
+        known = {run.seed for run in self.members(name, runs, test_set)}
+        missing = (1 if group.together else group.seeds or self.seeds) - len(known)
+        if missing <= 0:
+            return ""
+        if group.of is None:
+            free = [str(seed) for seed in range(1, 100) if seed not in known]
+            words = [self.make, group.make, f"seed={','.join(free[:missing])}"]
+        else:
+            if models := self.command(group.of, runs, None):  # which come first
+                return models
+            trained = self.members(group.of, runs)
+            paths = ",".join(str(run.folder) for run in trained if run.seed not in known)
+            words = [f"'checkpoint={f'[{paths}]' if group.together else paths}'", group.make]
+        sweep = ["-m"] if missing > 1 else []
+        return " ".join(filter(None, [f"python -m nmt.{group.command}", *sweep, *words]))
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The claims of a file with their verdicts."""
+    """The claims of a file, decided.
+
+    Attributes:
+        rows: of each claim what `decide` returns, and its `name`.
+        commands: that make the missing runs.
+    """
 
     file: ClaimFile
-    verdicts: Sequence[Verdict]
+    rows: Sequence[Mapping[str, Any]]
+    commands: Sequence[str]
 
     @property
     def table(self) -> Table:
         """A row for each claim; the title counts the verdicts."""
-        rows = []
-        corrected = holm([each.p for each in self.verdicts])  # they are decided together
-        for each, p in zip(self.verdicts, corrected, strict=True):
-            claim, estimate = each.claim, each.estimate
+        shown = []
+        for row, p in zip(self.rows, holm([each.get("p") for each in self.rows]), strict=True):
+            claim = self.file.claims[row["name"]]
+            score = score_of_name(claim.score, "claims: score").title
             ((rule, margin),) = claim.rule.items()
-            score = score_of_name(claim.score, "claims: score")
-            digits = max(2, score.digits) if claim.statistic == "score" else 3
-            ends = estimate.interval(CONFIDENCE) if estimate else (None, None)
-            seeds = [", ".join(number(value, digits).text for value in of) for of in each.seeds]
-            rows.append(
+            shown.append(
                 {
                     "claim": claim.claim,
                     "who says it": claim.source,
-                    "verdict": each.shown,
-                    "figure": number(estimate and estimate.score, digits, *ends),
-                    "seeds": " less ".join(seeds),
-                    "p": number(each.p, 3),
+                    "verdict": verdict_words(row),
+                    "figure": row.get("figure", Cell()),
+                    "seeds": row.get("values", ""),
+                    "p": number(row.get("p"), 3),
                     "p, Holm": number(p, 3),
-                    "measured": f"{STATISTICS[claim.statistic].format(score.title)} of "
+                    "measured": f"{STATISTICS[claim.statistic].format(score)} of "
                     f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
-                    f"{RULES[rule].format(f'{margin:g}')}",
+                    f"{RULES[rule].format(margin)}",
                 }
             )
-        counts = Counter(each.shown for each in self.verdicts).most_common()
+        counts = Counter(map(verdict_words, self.rows)).most_common()
         title = ", ".join(f"{count} {verdict}" for verdict, count in counts)
-        notes = [f"{each.name}: {each.reason}" for each in self.verdicts if each.reason]
-        return Table("claims", title, pd.DataFrame(rows), notes)
+        notes = [f"{row['name']}: {row['reason']}" for row in self.rows if row["reason"]]
+        return Table("claims", title, pd.DataFrame(shown), notes)
 
     def markdown(self) -> str:
         """The report: a table of all claims, and the commands for missing runs."""
@@ -205,9 +216,14 @@ class Decided:
             f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict\n"
             "is of its claim by itself; p with Holm's correction is of all claims together.\n\n"
         )
-        lines = dict.fromkeys(line for each in self.verdicts for line in each.commands)
-        missing = ["## Missing runs\n", *(f"    {line}" for line in lines)] if lines else []
-        return "\n".join([text + self.table.markdown(), *missing, ""])
+        lines = ["## Missing runs\n", *(f"    {line}" for line in self.commands)]
+        return "\n".join([text + self.table.markdown(), *(lines if self.commands else []), ""])
+
+
+def verdict_words(row: Mapping[str, Any]) -> str:
+    """The verdict of a row; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
+    few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
+    return f"{row['verdict']}, of these models" if few else str(row["verdict"])
 
 
 def read_claims(path: Path) -> ClaimFile:
@@ -241,16 +257,6 @@ def read_claims(path: Path) -> ClaimFile:
     return file
 
 
-def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Decided:
-    """Decides each claim of a file from finished runs, in which a test set's name stands for one text.
-
-    Raises:
-        InputError: as `read_claims`, or for an unknown score.
-    """
-    file = read_claims(path)
-    return Decided(file, [_decide(file, name, runs, resamples) for name in file.claims])
-
-
 def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
     """Whether the configuration of a run has these values.
 
@@ -269,37 +275,99 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     return all(accepts(value, known.get(key)) for key, value in wanted.items())
 
 
-def _runs_of(
-    file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
-) -> list[FinishedRun]:
-    """The first run of each seed of a group with sentences of a test set; None: trained models."""
-    by_seed: dict[int | None, FinishedRun] = {}
-    for run in runs:
-        if matches(run, file.runs[name].where, file.where):
-            trained = not run.results.get("sources")
-            if trained if test_set is None else run.translations(test_set):
-                by_seed.setdefault(run.seed, run)
-    return [by_seed[seed] for seed in sorted(by_seed, key=str)]
+def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Decided:
+    """Decides each claim of a file from finished runs, in which a test set's name stands for one text.
+
+    Raises:
+        InputError: as `read_claims`, or for an unknown score.
+    """
+    file = read_claims(path)
+    rows: list[dict[str, Any]] = []
+    commands: dict[str, None] = {}
+    for name, claim in file.claims.items():
+        missing = {group: file.command(group, runs, claim.set) for group in claim.runs}
+        groups = [file.members(group, runs, claim.set) for group in claim.runs]
+        if any(missing.values()):
+            commands |= dict.fromkeys(filter(None, missing.values()))
+            reason = "missing: " + ", ".join(group for group, line in missing.items() if line)
+            row: Mapping[str, Any] = {"verdict": MISSING, "reason": reason}
+        elif any(len({run.group for run in members}) > 1 for members in groups):
+            row = {"verdict": UNDECIDED, "reason": "runs of a group differ in more than seed"}
+        else:
+            models = {file.runs[group].of or group for group in claim.runs}
+            row = decide(claim, groups, resamples, paired=len(models) == 1)
+        rows.append({"name": name, **row})
+    return Decided(file, rows, list(commands))
 
 
-def _decide(file: ClaimFile, name: str, runs: Sequence[FinishedRun], resamples: int) -> Verdict:
-    claim = file.claims[name]
-    missing = {group: make_line(file, group, runs, claim.set) for group in claim.runs}
-    if commands := [line for line in missing.values() if line]:
-        reason = "missing: " + ", ".join(group for group, line in missing.items() if line)
-        return Verdict(name, claim, MISSING, reason=reason, commands=commands)
-    groups = [_runs_of(file, group, runs, claim.set) for group in claim.runs]
-    if any(len({run.group for run in members}) > 1 for members in groups):
-        return Verdict(name, claim, UNDECIDED, reason="runs of a group differ in more than seed")
-    models = {file.runs[group].of or group for group in claim.runs}
-    measured = measure(claim, groups, resamples, paired=len(models) == 1)
-    if isinstance(measured, str):
-        return Verdict(name, claim, UNDECIDED, reason=measured)
-    estimate, seeds, settled = measured
+def decide(
+    claim: Claim, groups: Sequence[Sequence[FinishedRun]], resamples: int, *, paired: bool = False
+) -> dict[str, Any]:
+    """Decides a claim, on the sentences for which all runs have the score.
+
+    Args:
+        groups: the runs of the claim's groups, by seed.
+        resamples: R at the start; it grows until more cannot change the verdict.
+        paired: whether both groups are of the same trained models, so that their seeds cancel.
+
+    Returns:
+        `verdict`, and a `reason` where there is none; `value`, `low`, `high` and all three as
+        `figure`; `p` (two-sided, that the truth is the number of the rule; for `within`, that it
+        lies outside); number of `sentences` and `seeds`; what the interval is `of`; `values` of the
+        runs.
+    """
+    score = score_of_name(claim.score, "claims: score")
+    digits = max(2, score.digits) if claim.statistic == "score" else 3
+    ((kind, margin),) = claim.rule.items()
+    limits = [-margin, margin] if kind == "within" else [margin]
+    measured = partial(Measured, scores=[score], settings=EvaluationConfig())
+    systems = {}
+    for place, group in enumerate(groups):
+        records = [run.translations(claim.set) for run in group]
+        systems["score", place] = list(map(measured, records))
+        if claim.statistic == "constant_error":
+            systems["constant", place] = list(map(measured, map(constant_error_records, records)))
+    for factor in RESAMPLES:
+        curves = length_curves(systems, [score.key], claim.weights, factor * resamples)
+        figures = {name: _figures(claim, c) for name, c in curves.get(score.key, {}).items()}
+        if not figures or not all(np.isfinite(each[:, 0]).all() for each in figures.values()):
+            reason = f"{score.title} of {claim.part}: too few sentences that all runs have it of"
+            return {"verdict": UNDECIDED, "reason": reason}
+        samples = [
+            figures["score", place] - figures.get(("constant", place), 0.0)
+            for place in range(len(groups))
+        ]
+        pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
+        compared = [samples[0] - samples[1]] if pairs else samples
+        sentences = curves[score.key]["score", 0].kernel.sentences.min()
+        estimate = combined(compared, int(sentences))
+        settled = enough_resamples(compared, estimate, limits)
+        if settled:
+            break
     verdict, p = apply_rule(claim.rule, estimate)
-    reason = "" if settled else "more resamples may change the verdict"
-    verdict = verdict if settled else UNDECIDED
-    return Verdict(name, claim, verdict, estimate, p, seeds=seeds, reason=reason)
+    low, high = estimate.interval(CONFIDENCE)
+    seeds = [", ".join(number(x, digits).text for x in of[:, 0].tolist()) for of in samples]
+    return {
+        "verdict": verdict if settled else UNDECIDED,
+        "reason": "" if settled else "more resamples may change the verdict",
+        "value": estimate.score,
+        "low": low,
+        "high": high,
+        "figure": number(estimate.score, digits, low, high),
+        "p": p,
+        "sentences": estimate.sentences,
+        "seeds": estimate.seeds,
+        "of": estimate.drawn,
+        "values": " less ".join(seeds),
+    }
+
+
+def _figures(claim: Claim, curve: Curve) -> np.ndarray:
+    """The score, or the share kept, of the runs of a group (n, 1 + R); NaN if it is not known."""
+    if claim.statistic == "score":
+        return curve.samples[0][:, :, 0]
+    kept = curve.relative(claim.short) if len(curve.lengths) == 2 else None
+    return kept.samples[0][:, :, 1] if kept else np.full((1, 1), np.nan)
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
@@ -319,99 +387,3 @@ def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, floa
         "within": (p <= 1 - CONFIDENCE, low > margin or high < -margin),
     }[kind]
     return SUPPORTED if supported else REFUTED if refuted else UNDECIDED, p
-
-
-def make_line(file: ClaimFile, name: str, runs: Sequence[FinishedRun], test_set: str | None) -> str:
-    """The command that makes the missing runs of a group; empty if none is missing."""
-    group = file.runs[name]
-    known = {run.seed for run in _runs_of(file, name, runs, test_set)}
-    missing = (1 if group.together else group.seeds or file.seeds) - len(known)
-    if missing <= 0:
-        return ""
-    if group.of is None:
-        free = (str(seed) for seed in itertools.count(1) if seed not in known)
-        words = [file.make, group.make, f"seed={','.join(itertools.islice(free, missing))}"]
-    else:
-        if models := make_line(file, group.of, runs, None):  # which come first
-            return models
-        trained = _runs_of(file, group.of, runs)
-        paths = ",".join(str(run.folder) for run in trained if run.seed not in known)
-        words = [f"'checkpoint={f'[{paths}]' if group.together else paths}'", group.make]
-    sweep = ["-m"] if missing > 1 else []
-    return " ".join(filter(None, [f"python -m nmt.{group.command}", *sweep, *words]))
-
-
-def measure(
-    claim: Claim, groups: Sequence[Sequence[FinishedRun]], resamples: int, paired: bool
-) -> tuple[Estimate, list[list[float]], bool] | str:
-    """The statistic of a claim, on the sentences for which all runs have the score.
-
-    Args:
-        groups: the runs of the claim's groups, by seed.
-        resamples: R at the start; it grows until more cannot change the verdict.
-        paired: whether both groups are of the same trained models, so that their seeds cancel.
-
-    Returns:
-        The estimate, the value of each run by group, and whether R is large enough; or the reason
-        why there is no statistic.
-    """
-    score = score_of_name(claim.score, "claims: score")
-    systems = [[_systems(claim, score, run) for run in group] for group in groups]
-    flat = [system for group in systems for run in group for system in run]
-    lengths, common = common_tables(flat, score.key)
-    part = _part(claim, lengths)
-    if part is None:
-        return f"too few sentences that all runs have {claim.score} of, {claim.part}"
-    rest = iter(common)
-    tables = [[[next(rest) for _ in run] for run in group] for group in systems]
-    pairs = paired and len(groups) == 2 and len(groups[0]) == len(groups[1])
-    for factor in RESAMPLES:
-        samples = [_samples(claim, score, part, group, factor * resamples) for group in tables]
-        if not all(np.isfinite(each[:, 0]).all() for each in samples):
-            return f"{score.title} is not known for {claim.part}"
-        compared = [samples[0] - samples[1]] if pairs else samples
-        estimate = combined(compared, int(part.sentences.min()))
-        ((kind, margin),) = claim.rule.items()
-        limits = [-margin, margin] if kind == "within" else [margin]
-        settled = enough_resamples(compared, estimate, limits)
-        if settled:
-            break
-    return estimate, [each[:, 0].tolist() for each in samples], settled
-
-
-def _systems(claim: Claim, score: Score, run: FinishedRun) -> list[Measured]:
-    """A run, and its system of constant rates where that is needed."""
-    records = [run.translations(claim.set)]
-    if claim.statistic == "constant_error":
-        records.append(constant_error_records(records[0]))
-    return [Measured(each, [score], EvaluationConfig()) for each in records]
-
-
-def _part(claim: Claim, lengths: np.ndarray) -> Kernel | None:
-    """The weights of the sentences that a claim is about; None if it is about too few."""
-    if claim.statistic == "score":
-        first, last = claim.lengths
-        inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        count = np.array([inside.sum()])
-        return Kernel(np.zeros(1), inside[None].astype(np.float64), count) if count else None
-    part = kernel(lengths, at=(claim.short, claim.long)) if len(lengths) else None
-    return part if part is not None and len(part.lengths) == 2 else None
-
-
-def _samples(
-    claim: Claim,
-    score: Score,
-    part: Kernel,
-    tables: Sequence[Sequence[np.ndarray]],
-    resamples: int,
-) -> np.ndarray:
-    """The statistic of the runs of a group, of the sentences and of resamples: (n, 1 + R)."""
-    sums = [[part.sums(table, resamples) for table in run] for run in tables]
-    if claim.statistic == "score":
-        return np.stack([score.combine(own)[:, 0] for (own,) in sums])
-    kept = []
-    for systems in zip(*sums, strict=True):
-        values = np.stack([score.curve(each) for each in systems])
-        relative = Curve(part, [values]).relative(claim.short)
-        kept.append(relative.samples[0][:, :, 1] if relative else np.full((1, 1), np.nan))
-    return kept[0] if len(kept) == 1 else kept[0] - kept[1]

@@ -10,10 +10,12 @@ from sacrebleu.metrics import BLEU
 from nmt.cli.composition import conf_folder
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
+from nmt.evaluation.estimate import enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
-from nmt.report.claims import decide_claims, matches, read_claims
+from nmt.report import claims
+from nmt.report.claims import decide_claims, matches, read_claims, verdict_words
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
 
@@ -114,9 +116,10 @@ def runs():
     ],
 )
 def test_verdicts(decide, runs, claim, verdict):
-    found = decide(runs, **claim).verdicts[0]
-    assert found.verdict == verdict
-    assert found.shown == (verdict if verdict == "undecided" else f"{verdict}, of these models")
+    row = decide(runs, **claim).rows[0]
+    assert row["verdict"] == verdict
+    shown = verdict if verdict == "undecided" else f"{verdict}, of these models"
+    assert verdict_words(row) == shown
 
 
 def test_the_statistics_are_those_of_sacrebleu(decide, runs):
@@ -124,42 +127,49 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])
 
     def value(**claim):
-        return decide(runs, rule={"above": 0}, **claim).verdicts[0].estimate.score
+        return decide(runs, rule={"above": 0}, **claim).rows[0]["value"]
 
     assert value() == pytest.approx(mean("a", (10, 50)) - mean("b", (10, 50)))
     assert value(lengths=[11, None]) == pytest.approx(mean("a", (50,)) - mean("b", (50,)))
     kept = mean("b", (50,)) / mean("b", (10,))
     assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
-    seeds = decide(runs, rule={"above": 0}).verdicts[0].seeds
-    assert seeds == [
-        [pytest.approx(corpus_bleu(run, (10, 50))) for run in each] for each in (runs[:2], runs[2:])
-    ]
+    values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
+    decided = decide(runs, rule={"above": 0}).rows[0]["values"]
+    assert decided == f"{', '.join(values[:2])} less {', '.join(values[2:])}"
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
     decided = decide(runs, statistic="retention", rule={"above": 0})
-    assert [each.claim.score for each in decided.verdicts] == ["bleu", "bleu_precisions"]
-    corrected = holm([each.p for each in decided.verdicts])
+    assert [row["name"] for row in decided.rows] == ["c", "c-precisions"]
+    corrected = holm([row["p"] for row in decided.rows])
     assert [cell.value for cell in decided.table.frame["p, Holm"]] == corrected
     assert "BLEU without brevity penalty" in decided.markdown()
 
 
-def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs):
+def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
     """The number of the rule is the end of the interval itself."""
-    estimate = decide(runs, rule={"above": 0}).verdicts[0].estimate
-    assert len(estimate.resampled) == 200
-    again = decide(runs, rule={"above": estimate.interval().low}).verdicts[0]
-    assert len(again.estimate.resampled) > 200
+    drawn = []
+
+    def counted(samples, estimate, limits):
+        drawn.append(len(estimate.resampled))
+        return enough_resamples(samples, estimate, limits)
+
+    monkeypatch.setattr(claims, "enough_resamples", counted)
+    low = decide(runs, rule={"above": 0}).rows[0]["low"]
+    assert drawn == [200]
+    decide(runs, rule={"above": low})
+    assert drawn[1:3] == [200, 800]
+    monkeypatch.setattr(claims, "enough_resamples", lambda *_: False)
+    row = decide(runs, rule={"above": 0}).rows[0]
+    assert (row["verdict"], row["reason"]) == ("undecided", "more resamples may change the verdict")
 
 
 def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs):
-    found = decide(runs[:3], rule={"above": 0})
-    assert found.verdicts[0].verdict == "runs missing"
-    assert found.verdicts[0].commands == ["python -m nmt.train regime=tiny model=b seed=2"]
-    assert (
-        "    python -m nmt.train -m regime=tiny model=a seed=1,2\n"
-        in decide(runs[2:], rule={"above": 0}).markdown()
-    )
+    decided = decide(runs[:3], rule={"above": 0})
+    assert decided.rows[0]["verdict"] == "runs missing"
+    assert decided.commands == ["python -m nmt.train regime=tiny model=b seed=2"]
+    text = decide(runs[2:], rule={"above": 0}).markdown()
+    assert "    python -m nmt.train -m regime=tiny model=a seed=1,2\n" in text
 
 
 @pytest.mark.parametrize(
@@ -170,7 +180,7 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
-    assert decide(runs, second, rule={"above": 0}).verdicts[0].verdict == verdict
+    assert decide(runs, second, rule={"above": 0}).rows[0]["verdict"] == verdict
 
 
 @pytest.mark.parametrize(
