@@ -47,7 +47,6 @@ class Measured:
         scores: by key, these two first.
         ids: (N,) of the sentences, ascending.
         lengths: (N,) that they are bucketed by.
-        unknown: (N,) words of the pair that the shortlists lack; -1 where that is not known.
         tables: by key (N, F), a row of NaN where a sentence has none.
 
     Raises:
@@ -68,8 +67,6 @@ class Measured:
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
-        counts = [record.get("unknown_words") for record in ordered]
-        self.unknown = np.array([-1 if count is None else sum(count) for count in counts])
         self.tables = {
             key: score.table(ordered, compute=computed is None or key in computed or not score.slow)
             for key, score in self.scores.items()

@@ -50,50 +50,35 @@ RESAMPLES = (1, 4, 16, 64)  # times the number asked for, until more cannot chan
 class RunGroup:
     """Runs that differ in their seed alone.
 
-    Attributes:
-        where: values of configuration keys, added to the file's `where`. `system` stands for the
-            system's name in results.json, `members` for the number of models of an ensemble.
-        make: overrides that make the runs, added to the file's `make`.
-        command: the command that makes them.
-        of: for `evaluate`: the group whose checkpoints are evaluated.
-        together: for `evaluate`: evaluate all seeds as one ensemble.
-        seeds: number of seeds, if it is not the file's.
+    `where` has values of configuration keys, added to the file's. `system` stands for the system's
+    name in results.json, `members` for the number of models of an ensemble.
     """
 
     where: Mapping[str, Any]
-    make: str = ""
-    command: str = "train"
-    of: str | None = None
-    together: bool = False
-    seeds: int | None = None
+    make: str = ""  # overrides that make the runs, added to the file's
+    command: str = "train"  # that makes them
+    of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
+    together: bool = False  # for `evaluate`: all seeds as one ensemble
+    seeds: int | None = None  # their number; None: the file's
 
 
 @dataclass(frozen=True)
 class Claim:
     """A sentence, and how runs decide it.
 
-    Attributes:
-        claim: the sentence.
-        source: who says it, and where.
-        runs: one group, or two whose difference is taken.
-        rule: `{above: x}`, `{below: x}` or, for equivalence, `{within: x}`.
-        statistic: `score`; `retention`, the score at `long` words divided by that at `short` words
-            (`nmt.evaluation.curves`); or `constant_error`, the retention less that of a system with
-            constant rates of errors (`nmt.evaluation.constant_error`).
-        score: key of a score, `bleu_no_unk`, or MODULE.NAME.
-        set: the test set, if it is not the file's.
-        lengths: for `score`: first and last number of source words; null leaves an end open.
-        short, long: for the others: numbers of source words.
+    A `statistic` is a `score`; `retention`, the score at `long` words divided by that at `short` words
+    (`nmt.evaluation.curves`); or `constant_error`, the retention less that of a system with constant
+    rates of errors (`nmt.evaluation.constant_error`).
     """
 
     claim: str
-    source: str
-    runs: Sequence[str]
-    rule: Mapping[str, float]
+    source: str  # who says it, and where
+    runs: Sequence[str]  # one group, or two whose difference is taken
+    rule: Mapping[str, float]  # {above: x}, {below: x} or, for equivalence, {within: x}
     statistic: str = "score"
-    score: str = "bleu"
-    set: str = ""
-    lengths: Sequence[int | None] = (None, None)
+    score: str = "bleu"  # key, or MODULE.NAME
+    set: str = ""  # test set; the file's if empty
+    lengths: Sequence[int | None] = (None, None)  # first and last; null leaves an end open
     short: int = SHORT
     long: int = LONG
 
@@ -117,24 +102,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims.
-
-    Attributes:
-        name, sha256: of the file.
-        title: heading of the report.
-        make: overrides of every run.
-        where: filter of every group; a group's own value of a key replaces the one here.
-        seeds: number of seeds of a group.
-    """
+    """A file of claims; its keys are the attributes from `claims` on."""
 
     name: str
     sha256: str
     claims: Mapping[str, Claim]
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
-    make: str = ""
-    where: Mapping[str, Any] = field(default_factory=dict)
-    seeds: int = FEWEST_SEEDS
+    make: str = ""  # overrides of every run
+    where: Mapping[str, Any] = field(default_factory=dict)  # of groups without a value of their own
+    seeds: int = FEWEST_SEEDS  # of a group
 
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None

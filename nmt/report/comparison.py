@@ -1,88 +1,88 @@
-"""Compares runs and other systems: one frame of scores, and a test of each pair.
+"""Compares runs and other systems: one frame of scores, curves over length, and a test of each pair.
 
 The statistics come from `nmt.evaluation`. This file decides which sentences and pairs they are of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from nmt.config import CompareConfig
-from nmt.config.keys import CONFIDENCE
+from nmt.config import CompareConfig, EvaluationConfig
+from nmt.config.keys import CONFIDENCE, EDGES
+from nmt.evaluation import significance
+from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.curves import length_curves
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.text import TextScore
+from nmt.evaluation.summary import Measured, common_tables
 from nmt.evaluation.table import score_table
-from nmt.report.curves import CURVES, RETENTION, curve_rows, retention_rows, tidy
+from nmt.report.curves import CURVES, RETENTION, Curves, curve_rows, retention_rows, tidy
 from nmt.report.runs import FinishedRun, find_runs, grouped, named, separate_texts
-from nmt.report.set_comparison import SetComparison, best_runs
 from nmt.report.systems import add_scores, read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
+from nmt.utils.text import counted
 
 DIFFERENCES = [
     *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
     *("delta", "low", "high", "p", "p_corrected"),
 ]
 LEVEL = f"{100 * CONFIDENCE:g} %"
+MAX_PAIRED = 25  # runs compared pair by pair: 300 would make 44,850 pairs
+BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Runs and other systems on their test sets.
 
-    Attributes:
-        runs: with unique labels; other systems last.
-        scores: a row a number, as `scores.csv`, with the columns `run`, `key` (`bleu_no_unk` for
-            BLEU without unknown words) and `bucket` (`all` for the whole set). Scores without
-            unknown words are of the sentences that the shortlists of all runs cover.
-        about: how to show each score, by key: `title`, `unit`, `digits`, `higher_is_better`. BLEU
-            comes first.
-        curves: the scores as curves over length, in `nmt.report.curves.CURVES`.
-        retention: what long sentences keep of the scores, in `nmt.report.curves.RETENTION`.
-        differences: the test of each pair of runs in `DIFFERENCES`.
-        notes: what a reader must know of a test set, by its name.
-        unfinished: folders of runs that have not finished.
+    `scores` has the columns of `scores.csv` with `run`, `key` (`bleu_no_unk` for BLEU without unknown
+    words) and `bucket` (`all` for the whole set). Scores without unknown words are of the sentences
+    that the shortlists of all runs cover.
     """
 
-    runs: list[FinishedRun]
+    runs: list[FinishedRun]  # with unique labels; other systems last
     scores: pd.DataFrame
-    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)  # `Score.description`s by key
     curves: pd.DataFrame = field(default_factory=lambda: tidy([], CURVES))
     retention: pd.DataFrame = field(default_factory=lambda: tidy([], RETENTION))
     differences: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=DIFFERENCES))
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    unfinished: list[Path] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)  # for readers, by test set
+    unfinished: list[Path] = field(default_factory=list)  # folders of other runs
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets: those whose smallest bucket has the most sentences first."""
-        names = list(dict.fromkeys(self.scores["set"]))
-        return sorted(names, key=lambda name: -smallest_bucket(self.scores, name))
+        """Names of the test sets: those whose smallest bucket of several has the most sentences first."""
+        buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
+        sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
+        least = sizes.loc[sizes["count"] > 1, "least"]
+        return sorted(dict.fromkeys(self.scores["set"]), key=lambda name: -least.get(name, 0))
 
     @cached_property
     def groups(self) -> dict[str, list[FinishedRun]]:
         """Runs that differ in nothing but their seed, by the name of the group."""
         return grouped(self.runs)
 
-    def subset(self, test_set: str, *subsets: str) -> pd.DataFrame:
-        """The scores on some subsets of a test set."""
-        frame = self.scores
-        return frame[(frame["set"] == test_set) & frame["subset"].isin(subsets)]
-
     def whole(self, test_set: str) -> pd.DataFrame:
         """The scores on a whole test set."""
-        frame = self.subset(test_set, "all", "no_unk")
+        frame = self._scores_on(test_set)
         return frame[frame["bucket"] == "all"]
 
     def by_length(self, test_set: str) -> pd.DataFrame:
         """The scores on the buckets of a test set, short sentences first."""
-        frame = self.subset(test_set, "all", "no_unk")
+        frame = self._scores_on(test_set)
         return frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
+
+    def _scores_on(self, test_set: str) -> pd.DataFrame:
+        frame = self.scores
+        return frame[(frame["set"] == test_set) & frame["subset"].isin(["all", "no_unk"])]
 
     def present(self, test_set: str) -> list[FinishedRun]:
         """The runs that were scored on a test set."""
@@ -91,7 +91,7 @@ class Comparison:
 
     def paired(self, test_set: str) -> list[FinishedRun]:
         """The runs that are compared pair by pair and sentence by sentence."""
-        return best_runs(self.present(test_set), self.scores[self.scores["set"] == test_set])
+        return best_runs(self.present(test_set), self.whole(test_set))
 
 
 def compare(config: CompareConfig, shown: bool = False) -> Comparison:
@@ -139,29 +139,31 @@ def compare_runs(
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
     tables, notes = [named(score_table([])).assign(run="")], {}
-    curves, retention, differences = [], [], []
+    rows: dict[str, list[dict[str, Any]]] = {"curves": [], "retention": [], "differences": []}
     with Stage("comparing", len(names), "test set", shown=shown) as stage:
         for name in names:
             part = SetComparison(name, runs, wanted, added, resamples)
-            known = part.curves()
+            tables.append(part.completed_scores())
+            notes[name] = part.notes()
+            curves = part.curves()
             higher = [key for key, score in part.known.items() if score.higher_is_better]
             kept = [*higher, *(score.key for score in added)]
-            tables.append(part.scores)
-            notes[name] = part.notes()
-            curves += [
-                {"set": name, **row} for row in curve_rows(known, part.groups, part.controls)
-            ]
-            retention += [{"set": name, **row} for row in retention_rows(known, kept)]
-            differences += [{"set": name, **row} for row in part.differences()]
+            for kind, of_set in (
+                ("curves", curve_rows(curves, part.groups, part.controls)),
+                ("retention", retention_rows(curves, kept)),
+                ("differences", part.differences()),
+            ):
+                rows[kind] += [{"set": name, **row} for row in of_set]
             stage.advance()
     frame = pd.concat(tables, ignore_index=True)
+    differences = pd.DataFrame(rows["differences"], columns=DIFFERENCES)
     return Comparison(
         list(runs),
         frame,
         describe(frame, runs, added),
-        tidy(curves, CURVES),
-        tidy(retention, RETENTION),
-        pd.DataFrame(differences, columns=DIFFERENCES).astype({"from": "Int64", "to": "Int64"}),
+        tidy(rows["curves"], CURVES),
+        tidy(rows["retention"], RETENTION),
+        differences.astype({"from": "Int64", "to": "Int64"}),
         notes,
         list(unfinished),
     )
@@ -180,22 +182,167 @@ def describe(
     A score of the user's own is described by results.json: its code is not imported.
     """
     known = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK, **REGISTERED}
-    stored = {k: about for run in runs for k, about in (run.results.get("scores") or {}).items()}
-    about = {
-        **{key: score.description() for key, score in known.items()},
-        **{key: description for key, description in stored.items() if key not in known},
-        **{score.key: score.description() for score in added},
-    }
+    about = {key: score.description() for key, score in known.items()}
+    for run in runs:
+        about = (run.results.get("scores") or {}) | about
+    about |= {score.key: score.description() for score in added}
     present = set(frame.loc[frame["subset"].isin(["all", "no_unk"]), "key"])
-    plain = {"unit": "", "digits": 2, "higher_is_better": None}
-    order = [key for key in about if key in present] + sorted(present - set(about))
+    order = [key for key in [*known, *about] if key in present] + sorted(present - set(about))
+    plain: dict[str, Any] = {"unit": "", "digits": 2, "higher_is_better": None}
     shown = {key: plain | {"title": key} | about.get(key, {}) for key in order}
     if NO_UNK.key in shown:
         shown["bleu"]["title"] += ", all"
     return shown
 
 
-def smallest_bucket(frame: pd.DataFrame, test_set: str) -> int:
-    """Number of sentences in the smallest bucket of a set; 0 without two buckets."""
-    rows = frame[(frame["set"] == test_set) & (frame["key"] == "bleu") & (frame["bucket"] != "all")]
-    return int(rows["sentences"].min()) if rows["from"].nunique() > 1 else 0
+def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[FinishedRun]:
+    """At most MAX_PAIRED of some runs by their scores on a set: other systems, then the highest BLEU."""
+    bleu = whole[whole["key"] == "bleu"].set_index("run")["value"]
+    ranked = sorted(runs, key=lambda run: (not run.external, -bleu.get(run.label, 0.0)))
+    chosen = {run.label for run in ranked[:MAX_PAIRED]}
+    return [run for run in runs if run.label in chosen]
+
+
+class SetComparison:
+    """The runs on one test set. What is computed here has the buckets of the first run.
+
+    Arguments as those of `compare_runs`.
+
+    Attributes:
+        runs: that were scored on the set.
+        tested: scores whose differences are tested.
+        known: all scores, by key.
+        measured: statistics of the sentences, by run.
+        covered: of each run with shortlists, the sentences that they cover.
+        groups: labels of the runs that differ in their seed alone and have sentences.
+        controls: names of the groups, other systems first: each is compared with those before it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runs: Sequence[FinishedRun],
+        wanted: Sequence[Score] | None,
+        added: Sequence[Score],
+        resamples: int,
+    ) -> None:
+        self.name = name
+        self.runs = [run for run in runs if name in run.sets]
+        self.stored = {run.label: run.scores[run.scores["set"] == name] for run in self.runs}
+        keys = {key for frame in self.stored.values() for key in frame["score"]}
+        language = next((run.language for run in self.runs if run.language), None)
+        own = choose_scores([k for k in REGISTERED if k in keys] or None, language=language)
+        chosen = own if wanted is None else [each.for_language(language) for each in wanted]
+        self.tested = [*chosen, *added]
+        self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
+        edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or list(EDGES)
+        self.settings = EvaluationConfig(edges=edges, resamples=resamples)
+        self.measured = {
+            run.label: Measured(
+                run.translations(name),
+                list(self.known.values()),
+                self.settings,
+                computed=None if run.external else [score.key for score in wanted or ()],
+            )
+            for run in self.runs
+        }
+        self.groups = {
+            group: [run.label for run in members]
+            for group, members in grouped(self.runs).items()
+            if all(len(self.measured[run.label].ids) for run in members)
+        }
+        systems = {run.label for run in self.runs if run.external}
+        self.controls = sorted(self.groups, key=lambda name: name not in systems)
+        self.covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]
+        self.no_unk = set.intersection(*self.covered) if self.covered else None
+
+    def completed_scores(self) -> pd.DataFrame:
+        """The stored scores, with those that runs lack, and No UNK on the sentences that all cover."""
+        outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in self.covered) else set()
+        tables = []
+        for label, frame in self.stored.items():
+            measured = self.measured[label]
+            lacking = set(measured.scores) - set(frame["key"]) if len(measured.ids) else set()
+            anew = [key for key in measured.scores if key in outdated | lacking]
+            rows: list[dict[str, Any]] = []
+            for key in anew if len(measured.ids) else ():
+                ids = None if key != NO_UNK.key else self.no_unk
+                inside = None if ids is None else np.isin(measured.ids, list(ids))
+                rows += measured.rows(self.name, key, inside)
+            table = named(score_table(rows)).assign(run=label)
+            tables += [frame[~frame["key"].isin(anew)], table]
+        return pd.concat(tables)
+
+    def curves(self) -> Curves:
+        """The curves of the groups of seeds, and of systems of a constant error rate."""
+        members = {
+            ("score", name): [self.measured[label] for label in labels]
+            for name, labels in self.groups.items()
+        }
+        by_label = {run.label: run for run in self.runs}
+        for name, (first, *_) in self.groups.items():
+            records = by_label[first].translations(self.name)
+            if any(record["reference"] for record in records):
+                members["constant", name] = [self._constant(by_label[first])]
+        tested = [score.key for score in self.tested if score.by_length]
+        keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
+        return length_curves(members, keys)
+
+    def _constant(self, run: FinishedRun) -> Measured:
+        """A system with the BLEU of a run and the same error rate per word at every length.
+
+        It has no scores of detokenised text: its errors are made in tokens.
+        """
+        records = constant_error_records(run.translations(self.name))
+        for record in records:  # its scores are those of the whole set alone
+            record.pop("bleu_stats_no_unk", None)
+        scores = [each for each in self.known.values() if not isinstance(each, TextScore)]
+        system = Measured(records, scores, self.settings, computed=())
+        system.lengths = self.measured[run.label].lengths
+        return system
+
+    def differences(self) -> Iterator[dict[str, Any]]:
+        """The tests of each score, on the sentences for which all compared runs have that score."""
+        resamples, edges = self.settings.resamples, self.settings.edges or ()
+        whole = pd.concat(self.stored.values())
+        paired = [run.label for run in best_runs(self.runs, whole[whole["bucket"] == "all"])]
+        for score in self.tested if resamples else ():
+            having = {label: self.measured[label] for label in paired}
+            having = {label: each for label, each in having.items() if each.has(score.key).any()}
+            if len(having) < 2:
+                continue
+            lengths, tables = common_tables([*having.values()], score.key)
+            if not len(lengths):
+                continue
+            compared = dict(zip(having, tables, strict=True))
+            for row in significance.compare(compared, score.combine, lengths, edges, resamples):
+                if score.by_length or row["bucket"] == "all":
+                    yield {"score": score.key, **row}
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the scores on this set."""
+        notes = []
+        renamed = {run.label: run.stored[self.name] for run in self.runs if self.name in run.stored}
+        if renamed:
+            stored = next(iter(renamed.values()))
+            labels = ", ".join(renamed)
+            notes.append(f"{self.name} is the test set {stored} of {labels}, with another text.")
+        if self.no_unk:
+            notes.append(
+                f"No UNK: {counted(len(self.no_unk), 'sentence')} covered by the shortlists of all "
+                "runs, translated with <unk> forbidden."
+            )
+        notes += [f"{s.title} signature: {s.signature}" for s in self.tested if s.signature]
+        pairs = max((len(measured.ids) for measured in self.measured.values()), default=0)
+        if 0 < pairs < significance.FEWEST:
+            notes.append(f"{counted(pairs, 'sentence')}: {significance.FEW_SENTENCES}.")
+        if len(self.runs) > MAX_PAIRED:
+            notes.append(
+                f"Of {len(self.runs)} runs, the {MAX_PAIRED} of the highest BLEU (other systems first) "
+                "are compared in pairs and sentence by sentence; runs= takes others."
+            )
+        searches = dict.fromkeys(run.search for run in self.runs)
+        notes += [f"Search: {settings}." for settings in searches if settings]
+        if len({run.results.get("commit") for run in self.runs} - {None}) > 1:
+            notes.append("The runs are of different commits of the code.")
+        return notes

@@ -19,7 +19,7 @@ from nmt.report.figures import draw_run
 from nmt.report.loggers import log_run
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import length_curve
+from nmt.report.tables import bleu_by_length
 from nmt.utils.environment import rank
 from nmt.utils.progress import Stage, timed
 
@@ -66,10 +66,9 @@ def publish(
     with Stage("logging the test", shown=shown):
         log_run(loggers, comparison, figures, page)
     results.write(folder, content)
-    if curve := length_curve(run):
-        log.info("%s", curve)
-    written = ["results", *(["figures"] if figures else []), *([PAGE] if page else [])]
-    log.info("%s: %s", ", ".join(written), folder)
+    if table := bleu_by_length(comparison):
+        log.info("%s", table)
+    log.info("results: %s", folder)
 
 
 @contextlib.contextmanager

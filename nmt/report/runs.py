@@ -33,25 +33,17 @@ UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a t
 
 @dataclass(eq=False)
 class FinishedRun:
-    """One finished run, or another system's output for the same sentences.
+    """One finished run, or another system's output for the same sentences."""
 
-    Attributes:
-        label: name in tables and figures, unique among the runs that are compared.
-        results: content of `results.json`.
-        folder: the run's folder; None for another system.
-        name: label without seed and path, the name of the run's group; empty: the label.
-        records: sentences by test set, read from the folder when they are first needed.
-        table: scores with the columns of `scores.csv`; None: read from the folder.
-        stored: file names in the folder of the test sets that have another name here.
-    """
-
-    label: str
-    results: dict[str, Any]
-    folder: Path | None = None
-    name: str = ""
-    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)
-    table: pd.DataFrame | None = None
-    stored: Mapping[str, str] = field(default_factory=dict)
+    label: str  # name in tables and figures, unique among the runs that are compared
+    results: dict[str, Any]  # content of `results.json`
+    folder: Path | None = None  # None: another system
+    name: str = ""  # label without seed and path, the name of the run's group; empty: the label
+    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # read by test set
+    table: pd.DataFrame | None = None  # of `scores.csv`; None: not read yet
+    stored: Mapping[str, str] = field(
+        default_factory=dict
+    )  # files of renamed test sets, by new name
 
     @property
     def external(self) -> bool:
@@ -76,13 +68,11 @@ class FinishedRun:
     @cached_property
     def scores(self) -> pd.DataFrame:
         """The scores of the run in the columns of `scores.csv`, and `run`, `key` and `bucket`."""
-        if self.table is not None:
-            frame = self.table.assign(run=self.label)
-        elif self.folder is not None:
-            frame = read_scores(self.folder, self.label)
-        else:
-            frame = score_table([]).assign(run=pd.Series(dtype="str"))
-        return named(frame.assign(set=frame["set"].replace({o: n for n, o in self.stored.items()})))
+        if self.table is None and self.folder is not None:
+            self.table = read_scores(self.folder)
+        frame = score_table([]) if self.table is None else self.table
+        names = frame["set"].replace({old: new for new, old in self.stored.items()})
+        return named(frame.assign(set=names, run=self.label))
 
     @cached_property
     def sets(self) -> list[str]:
@@ -160,32 +150,23 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(key=key, bucket=pd.Series(buckets, index=frame.index, dtype="str"))
 
 
-def read_run(folder: str | Path) -> FinishedRun:
-    """Reads a finished run's folder.
-
-    Raises:
-        InputError: if the run has not finished, or `results.json` cannot be read.
-    """
-    content = results.read(folder)
-    return FinishedRun(printable(str(content.get("name"))), content, Path(folder))
-
-
 def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
     """The runs in folders, sweep folders and globs, each once, with unique labels.
 
-    A folder stands for all runs inside it, however deep.
+    A folder stands for all runs inside it, however deep; numbered jobs come by their number.
 
     Returns:
         The finished runs, and the folders of runs that have not finished.
 
     Raises:
-        InputError: if a pattern leads to no finished run.
+        InputError: if a pattern leads to no finished run, or `results.json` cannot be read.
     """
     finished: dict[Path, FinishedRun] = {}
     unfinished: dict[Path, None] = {}
     for pattern in map(str, patterns):
         roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
-        folders = [folder for root in map(Path, sorted(roots)) for folder in _run_folders(root)]
+        marks = [p for root in roots for n in (results.FILE, ".hydra") for p in Path(root).rglob(n)]
+        folders = sorted({path.parent for path in marks}, key=_by_number)
         done = [folder for folder in folders if (folder / results.FILE).is_file()]
         if not done:
             raise InputError(f"runs: no finished run ({results.FILE}) in {pattern}")
@@ -196,14 +177,14 @@ def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[P
     return label_apart(list(finished.values())), list(unfinished)
 
 
-def _run_folders(root: Path) -> list[Path]:
-    """The folders of runs at or under a folder, finished or not; numbered jobs by their number."""
-    marked = [path for name in (results.FILE, ".hydra") for path in root.rglob(name)]
+def read_run(folder: str | Path) -> FinishedRun:
+    """Reads a finished run's folder; raises InputError, naming a `results.json` that is none."""
+    content = results.read(folder)
+    return FinishedRun(printable(str(content.get("name"))), content, Path(folder))
 
-    def order(folder: Path) -> list[tuple[int, str]]:
-        return [(int(p) if p.isdecimal() else -1, p) for p in folder.parts]
 
-    return sorted({path.parent for path in marked}, key=order)
+def _by_number(folder: Path) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdecimal() else -1, part) for part in folder.parts]
 
 
 def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
@@ -226,21 +207,15 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
 
 def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
     """Makes the labels of runs unique: by settings that differ, then the seed, then the path."""
-    _add_suffixes(runs, _by_settings)
-    for run in runs:
-        run.name = run.label
-    _add_suffixes(runs, _by_seed)
-    _add_suffixes(runs, _by_path)
+    for distinguish in (_by_settings, _by_seed, _by_path):
+        counts = Counter(run.label for run in runs)
+        for label in [label for label, count in counts.items() if count > 1]:
+            alike = [run for run in runs if run.label == label]
+            for run, suffix in zip(alike, distinguish(alike), strict=True):
+                run.label += suffix
+        for run in runs:
+            run.name = run.name or run.label
     return runs
-
-
-def _add_suffixes(
-    runs: list[FinishedRun], distinguish: Callable[[list[FinishedRun]], list[str]]
-) -> None:
-    for label in [label for label, count in Counter(r.label for r in runs).items() if count > 1]:
-        alike = [run for run in runs if run.label == label]
-        for run, suffix in zip(alike, distinguish(alike), strict=True):
-            run.label += suffix
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:

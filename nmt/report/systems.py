@@ -7,9 +7,8 @@ or a source file with its references.
 from __future__ import annotations
 
 import csv
-import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,14 @@ import pandas as pd
 
 from nmt.config.schema import CompareConfig
 from nmt.data.lines import check_file, read_lines
-from nmt.data.tokenise import LANGUAGES, split, tokeniser
+from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
-from nmt.utils.errors import InputError, first_line
+from nmt.utils.errors import InputError
+from nmt.utils.files import refuse_unreadable
+from nmt.utils.text import as_list
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
@@ -51,17 +52,33 @@ class FromFile(Ratio):
 
 @dataclass(frozen=True)
 class TestText:
-    """A test set whose sentences systems translate.
+    """A test set whose sentences systems translate."""
 
-    Attributes:
-        records: its sentences, without a translation (`nmt.evaluation.records`).
-        read: line of a system's output -> its tokens, as the references were tokenised, and its text.
-        languages: of source and reference; None if unknown.
-    """
+    records: list[Record]  # its sentences, without a translation (`nmt.evaluation.records`)
+    moses: Tokeniser  # of the references
+    tokenised: bool = False  # whether systems write tokens
+    languages: Sequence[str] | None = None  # of source and reference
 
-    records: list[Record]
-    read: Callable[[str], tuple[list[str], str]]
-    languages: tuple[str, str] | None = None
+    def translated(self, lines: Sequence[str], key: str) -> list[Record]:
+        """Records of a system's output, which has a line for each sentence or for each source line.
+
+        Pairs with an empty side are no sentences of a test set, but have lines in the source file.
+        """
+        sentences = len(self.records)
+        places = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
+        if len(lines) > places[-1] >= sentences:
+            lines = [lines[place] for place in places]
+        if len(lines) != sentences:
+            raise InputError(
+                f"{key}: {len(lines)} lines, but the test set has {sentences} sentences"
+                f" (to line {places[-1] + 1} of its source); one translation a line is expected"
+            )
+        records = []
+        for sentence, line in zip(self.records, lines, strict=True):
+            tokens = split(line) if self.tokenised else self.moses.tokenise(line)
+            text = self.moses.detokenise(tokens) if self.tokenised else line
+            records.append(system_record(sentence, tokens, text))
+        return records
 
 
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -71,8 +88,8 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, has another number of lines than its
             test set, or belongs to no test set.
     """
-    own = _source_text(config) if config.source else None
-    sets = [own[0]] if own else list(dict.fromkeys(name for run in runs for name in run.sets))
+    own = dict([_source_text(config)]) if config.source else {}
+    sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     for system, given in config.systems.items():
         if system in {run.label for run in runs}:
@@ -80,37 +97,16 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         if isinstance(given, str) and len(sets) != 1:
             known = ", ".join(sets) or "none; source and reference are missing"
             raise InputError(f"systems.{system}: of which test set? systems.{system}.SET; {known}")
-        records, languages = {}, None
+        run = FinishedRun(system, {"name": system})
         for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
             key = f"systems.{system}.{name}"
             if name not in sets:
                 raise InputError(f"{key}: no such test set; there is {', '.join(sets)}")
-            text = own[1] if own else _text_of(runs, name)
-            records[name] = _translated(text, read_texts(path, key, OUTPUT), key)
-            languages = text.languages
-        about = {"name": system, "languages": languages}
-        systems.append(FinishedRun(system, about, records=records))
+            text = own[name] if own else _text_of(runs, name)
+            run.records[name] = text.translated(read_texts(path, key, OUTPUT), key)
+            run.results["languages"] = text.languages
+        systems.append(run)
     return systems
-
-
-def _translated(text: TestText, output: Sequence[str], key: str) -> list[Record]:
-    """Records of a system's output, which has a line for each sentence or for each source line.
-
-    Pairs with an empty side are no sentences of a test set, but have lines in the source file.
-    """
-    sentences = len(text.records)
-    places = [record.get("line", number) - 1 for number, record in enumerate(text.records, 1)]
-    if len(output) > places[-1] >= sentences:
-        output = [output[place] for place in places]
-    if len(output) != sentences:
-        raise InputError(
-            f"{key}: {len(output)} lines, but the test set has {sentences} sentences"
-            f" (to line {places[-1] + 1} of its source); one translation a line is expected"
-        )
-    return [
-        system_record(sentence, *text.read(line))
-        for line, sentence in zip(output, text.records, strict=True)
-    ]
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
@@ -120,18 +116,14 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
         raise InputError(f"systems: no run kept its translations of {test_set}")
     run = max(scored, key=lambda run: run.translations(test_set)[0].get("no_unk") is not None)
     flat = run.flat
-    normalise, characters = (
-        bool(flat.get(f"tokenizer.{key}", default))
-        for key, default in (("normalise", True), ("characters", False))
+    moses = tokeniser(
+        run.language or "en",
+        bool(flat.get("tokenizer.normalise", True)),
+        bool(flat.get("tokenizer.characters", False)),
     )
-    moses = tokeniser(run.language or "en", normalise, characters)
     tokenised = any(flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar"))
-
-    def read(line: str) -> tuple[list[str], str]:
-        tokens = split(line) if tokenised else moses.tokenise(line)
-        return tokens, moses.detokenise(tokens) if tokenised else line
-
-    return TestText(in_order(run.translations(test_set)), read, flat.get("data.languages"))
+    records = in_order(run.translations(test_set))
+    return TestText(records, moses, tokenised, flat.get("data.languages"))
 
 
 def _source_text(config: CompareConfig) -> tuple[str, TestText]:
@@ -139,16 +131,15 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
-    given = config.reference
-    paths = [given] if isinstance(given, str) else list(given)
+    paths = as_list(config.reference)
     source = read_texts(config.source, "source", SOURCE)
     references = [read_texts(path, "reference", REFERENCE) for path in paths]
     for path, lines in zip(paths, references, strict=True):
         if len(lines) != len(source):
             raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
-    first, second = config.languages or [_language(config.source), _language(paths[0])]
-    moses = {each: tokeniser(each, characters=each in UNSPACED) for each in (first, second)}
-    tokens = [moses[first].tokenise(line) for line in source]
+    languages = config.languages or [_language(config.source), _language(paths[0])]
+    moses = [tokeniser(each, characters=each in UNSPACED) for each in languages]
+    tokens = [moses[0].tokenise(line) for line in source]
     if config.lengths in ("tokens", "words"):
         words = tokens if config.lengths == "tokens" else [line.split() for line in source]
         lengths = [len(each) for each in words]
@@ -156,17 +147,13 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
         column = read_table(config.source, "source", config.lengths)[config.lengths]
         lengths = column.astype(int).tolist()
     records = []
-    for number, (length, *texts) in enumerate(zip(lengths, *references, strict=True)):
-        reference, *others = [moses[second].tokenise(text) for text in texts]
-        record = {"id": number, "source": tokens[number], "length": length, "reference": reference}
-        record |= {"raw_reference": texts[0]}
+    for number, texts in enumerate(zip(*references, strict=True)):
+        reference, *others = map(moses[1].tokenise, texts)
+        record = {"id": number, "source": tokens[number], "length": lengths[number]}
+        record |= {"reference": reference, "raw_reference": texts[0]}
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-
-    def read(line: str) -> tuple[list[str], str]:
-        return moses[second].tokenise(line), line
-
-    return name, TestText(records, read, (first, second))
+    return name, TestText(records, moses[1], languages=languages)
 
 
 def _language(path: str) -> str:
@@ -177,9 +164,8 @@ def _language(path: str) -> str:
 
 def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
     """The sentences of a plain file, or of the first of the columns `names` of a JSONL file."""
-    file = check_file(path, key)
-    if ".jsonl" not in file.suffixes:
-        return [line.strip() for line in read_lines(file)]
+    if ".jsonl" not in Path(path).suffixes:
+        return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
     column = next(name for name in names if name in table)
     return [" ".join(each) if isinstance(each, list) else str(each) for each in table[column]]
@@ -195,18 +181,13 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     if ".jsonl" in file.suffixes:
         rows = []
         for number, line in enumerate(read_lines(file), 1):
-            try:
+            with refuse_unreadable(f"{path}:{number}", "an object of JSON"):
                 rows.append(dict(json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise InputError(f"{path}:{number}: no object: {first_line(error)}") from error
         table = pd.DataFrame(rows)
     else:
-        text = io.StringIO("\n".join(read_lines(file)))
-        options = {"quoting": csv.QUOTE_NONE, "keep_default_na": False, "na_values": [""]}
-        try:
-            table = pd.read_csv(text, sep="\t", dtype=str, skip_blank_lines=False, **options)
-        except ValueError as error:
-            raise InputError(f"{path}: {first_line(error)}") from error
+        with refuse_unreadable(f"{key}={path}", "a table with a heading"):
+            # an empty line of a single column is a missing number
+            table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False)
     if not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
     return table
@@ -221,43 +202,37 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
             column `set` the test set, where there are several. Or by the name of each system, its
             own table.
     """
+    labels = [run.label for run in runs]
     for name, given in files.items():
-        added = 0
-        for system, path in ({None: given} if isinstance(given, str) else given).items():
-            key = f"scores.{name}" + (f".{system}" if system else "")
+        scored: set[str] = set()
+        for system, path in ({"": given} if isinstance(given, str) else given).items():
+            key = f"scores.{name}.{system}".rstrip(".")
             table = read_table(path, key, name)
             if system or (len(runs) == 1 and "system" not in table):
-                table["system"] = system or runs[0].label
+                table["system"] = system or labels[0]
             if "system" not in table:
                 raise InputError(f"{key}={path}: no column system; or give scores.{name}.SYSTEM=F")
-            try:
+            with refuse_unreadable(f"{key}={path}", f"numbers in column {name}"):
                 table[name] = pd.to_numeric(table[name])
-            except ValueError as error:
-                raise InputError(f"{path}: column {name}: {first_line(error)}") from error
             for run in runs:
                 own = table[table["system"] == run.label]
-                added += _add_column(run, own, name, f"{key}={path}")
-        if not added:
-            labels = ", ".join(run.label for run in runs)
-            raise InputError(f"scores.{name}: no row names one of {labels}")
+                for test_set in run.sets if len(own) else ():
+                    rows = own[own["set"] == test_set] if "set" in own else own
+                    _add_column(run, test_set, rows[name], f"{key}={path}")
+                    scored.add(run.label)
+        if not scored:
+            raise InputError(f"scores.{name}: no row names one of {', '.join(labels)}")
     return [FromFile(name) for name in files]
 
 
-def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> int:
-    """Adds the values of one run to its records; returns how many."""
-    added = 0
-    for name in run.sets:
-        values = (table[table["set"] == name] if "set" in table else table)[score]
-        records = in_order(run.translations(name))
-        if not len(values) or not records:
-            continue
-        if len(values) != len(records):
-            raise InputError(
-                f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
-                f"{name}; name systems in a column 'system' and test sets in a column 'set'"
-            )
-        for record, value in zip(records, values, strict=True):
-            if pd.notna(value):
-                record.setdefault("statistics", {})[score] = [float(value), 1.0]
-                added += 1
-    return added
+def _add_column(run: FinishedRun, test_set: str, values: pd.Series, where: str) -> None:
+    """Adds numbers to the records of a run."""
+    records = in_order(run.translations(test_set))
+    if len(values) != len(records) and len(values):
+        raise InputError(
+            f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
+            f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
+        )
+    for record, value in zip(records, values, strict=False):
+        if pd.notna(value):
+            record.setdefault("statistics", {})[values.name] = [float(value), 1.0]

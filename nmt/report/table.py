@@ -1,4 +1,4 @@
-"""A table for people: written as Markdown, LaTeX, for a terminal, and by the templates of the page."""
+"""A table for people: written as Markdown and LaTeX, and by the templates of the page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 from nmt.utils.text import printable
 
 NONE = "–"
+LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,"}
 
 
 class Cell(NamedTuple):
@@ -44,46 +45,34 @@ class Table:
     frame: pd.DataFrame
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def texts(self) -> pd.DataFrame:
-        """The cells as text."""
-        return self.frame.map(lambda cell: printable(str(cell)))
-
     def is_text(self, column: str) -> bool:
         return not any(isinstance(cell, Cell) for cell in self.frame[column])
 
+    def rows(self) -> str:
+        """The rows in Markdown, which a terminal shows as a table."""
+        columns = []
+        for name in self.frame:
+            cells = [_markdown(str(cell)) for cell in (name, *self.frame[name])]
+            width = max(3, *map(len, cells))
+            left = self.is_text(name)
+            cells = [cell.ljust(width) if left else cell.rjust(width) for cell in cells]
+            columns.append([cells[0], "-" * width if left else f"{'-' * (width - 1)}:", *cells[1:]])
+        return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
+
     def markdown(self) -> str:
         """The table with its title and notes in Markdown."""
-        rules = ["---" if self.is_text(column) else "---:" for column in self.frame]
-        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
-        lines = ["| " + " | ".join(map(_markdown, row)) + " |" for row in rows]
-        lines.insert(1, f"|{'|'.join(rules)}|")
         notes = [f"\n{_markdown(note)}" for note in self.notes]
-        return "\n".join([f"### {_markdown(self.title)}\n", *lines, *notes]) + "\n"
+        return "\n".join([f"### {_markdown(self.title)}\n", self.rows(), *notes]) + "\n"
 
     def latex(self) -> str:
         """The table as a LaTeX `tabular` with the rules of booktabs; notes are comments."""
         columns = "".join("l" if self.is_text(column) else "r" for column in self.frame)
-        body = self.texts.to_latex(index=False, escape=True, column_format=columns)
+        texts = self.frame.map(lambda cell: printable(str(cell)))
+        body = texts.to_latex(index=False, escape=True, column_format=columns)
         comments = "".join(f"% {' '.join(line.split())}\n" for line in (self.title, *self.notes))
-        for sign, written in (
-            ("\N{MINUS SIGN}", "$-$"),
-            ("±", r"$\pm$"),
-            ("–", "--"),
-            ("\u202f", r"\,"),
-        ):
+        for sign, written in LATEX.items():
             body = body.replace(sign, written)
         return printable(comments + body)
-
-    def terminal(self) -> str:
-        """The table for a terminal: text to the left, numbers to the right."""
-        rows = [list(self.frame), *self.texts.to_numpy().tolist()]
-        columns = []
-        for name, cells in zip(self.frame, zip(*rows, strict=True), strict=True):
-            width = max(map(len, cells))
-            pad = str.ljust if self.is_text(name) else str.rjust
-            columns.append([pad(cell, width) for cell in cells])
-        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def _markdown(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,40 @@ from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.stress import POSITION
 from nmt.evaluation.table import COLUMNS
-from nmt.report.comparison import LEVEL, Comparison, only
+from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.curves import ABOVE, CONSTANT, LEFT, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
-from nmt.report.set_comparison import UNKNOWN_WORDS
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 from nmt.utils.text import enumeration
 
 MAX_HEADLINES = 6  # groups with a sentence each in the headline
-TERMINAL_WIDTH = 70  # columns for the scores; names of runs stand behind them
 RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables give in per cent
-SUBSETS = {
-    UNKNOWN_WORDS: (
-        *("by_unknown_words", "BLEU by unknown words on"),
-        f"BLEU with {LEVEL} bootstrap intervals over sentences, by the number of words of a pair, "
-        "source and reference together, that the run's own shortlists lack.",
-    ),
-    POSITION: (
-        *("positions", "Loss by position in"),
-        "BLEU of sentences alone less BLEU of the same sentences in inputs, by position there.",
-    ),
+
+Columns = Mapping[str, tuple[str, int | None]]  # by title: key of a row and decimals; None: a text
+PAPER: Columns = {
+    "System": ("name", None),
+    "Device": ("device", None),
+    "BLEU all": ("bleu_all", 2),
+    "BLEU no UNK": ("bleu_no_unk", 2),
+    "Updates": ("updates", 0),
+    "Epochs": ("epochs", 1),
+    "Hours": ("hours", 0),
+    "Train NLL": ("train_nll", 1),
+    "Dev. NLL": ("valid_nll", 1),
 }
-"""Name, title and note of the tables of subsets of `scores.csv`."""
+TRAINING: Columns = {
+    "Run": ("run", None),
+    "Updates": ("train.updates", 0),
+    "Epochs": ("train.epochs", 1),
+    "Hours": ("train.hours", 2),
+    "Device": ("train.device", None),
+    "Train NLL": ("train.nll_per_sentence", 2),
+    "Dev. NLL": ("valid.nll_per_sentence", 2),
+    "Target words/s": ("train.target_words_per_second", 0),
+    "Parameters": ("parameters", 0),
+    "Peak memory, GB": ("memory", 2),
+}
 
 
 def heading(about: Mapping[str, Any]) -> str:
@@ -64,9 +74,8 @@ def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
 
 def scores_table(comparison: Comparison, test_set: str) -> Table:
     """A table like the paper's Table 1, with more scores."""
-    frame = with_cells(comparison.whole(test_set), comparison)
+    frame = pivot(with_cells(comparison.whole(test_set), comparison), {"run": "Run"}, "title")
     notes = comparison.notes.get(test_set, [])
-    frame = pivot(frame, {"run": "Run"}, "title")
     return Table(f"scores_{test_set}", f"Scores on {test_set}", frame, notes)
 
 
@@ -80,20 +89,17 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"
     rows = {"run": "Run"} if len(keys) == 1 else {"title": "Score", "run": "Run"}
-    return Table(
-        f"by_length_{test_set}",
-        f"{score} by length on {test_set}",
-        pivot(frame, rows, "bucket"),
-        [f"Scores by number of words; {LEVEL} bootstrap intervals over sentences."],
-    )
+    note = f"Scores by number of words; {LEVEL} bootstrap intervals over sentences."
+    title = f"{score} by length on {test_set}"
+    return Table(f"by_length_{test_set}", title, pivot(frame, rows, "bucket"), [note])
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
     """Mean and standard deviation over the seeds of each group; empty without a group of two."""
     names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
     buckets = comparison.by_length(test_set).query("key == 'bleu'")
-    scores = with_cells(comparison.whole(test_set), comparison)
-    frame = pd.concat([scores, buckets.assign(title=buckets["bucket"])])
+    frame = with_cells(comparison.whole(test_set), comparison)
+    frame = pd.concat([frame, buckets.assign(title=buckets["bucket"])])
     frame = frame.assign(group=frame["run"].map(names))
     means = frame.groupby(["group", "title", "key"], sort=False)["value"]
     means = means.agg(["mean", "std", "size"]).reset_index()
@@ -111,12 +117,13 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
 
 
-def subset_table(comparison: Comparison, test_set: str, subset: str) -> Table:
-    """BLEU by unknown words, or what is lost by position (`+stress=position`); see `SUBSETS`."""
-    name, title, note = SUBSETS[subset]
-    frame = with_cells(comparison.subset(test_set, subset).assign(key="bleu"), comparison)
-    table = pivot(frame, {"run": "Run"}, "bucket")
-    return Table(f"{name}_{test_set}", f"{title} {test_set}", table, [note])
+def positions_table(comparison: Comparison, test_set: str) -> Table:
+    """What is lost by position in inputs of several sentences (`+stress=position`); mostly empty."""
+    frame = comparison.scores
+    frame = frame[(frame["set"] == test_set) & (frame["subset"] == POSITION)].assign(key="bleu")
+    note = "BLEU of sentences alone less BLEU of the same sentences in inputs, by position there."
+    table = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
+    return Table(f"positions_{test_set}", f"Loss by position in {test_set}", table, [note])
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
@@ -136,9 +143,8 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         cells.append(cell)
     names = frame["statistic"].str.capitalize()
     titles = names.where(~frame["statistic"].isin([LEFT, CONSTANT]), names + ", %")
-    table = pivot(
-        frame.assign(cell=cells, column=titles), {"name": "Runs", "title": "Score"}, "column"
-    )
+    frame = frame.assign(cell=cells, column=titles)
+    table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
         "Scores read off the curves over length. Left: the score of the long sentences divided by "
         "that of the short ones. Constant error rate: what is left of a system with the same score "
@@ -157,23 +163,19 @@ def headline(comparison: Comparison, test_set: str) -> str:
 
     Of many groups those that keep the least and the most; empty without a curve.
     """
-    frame = comparison.retention
-    frame = frame[frame["set"] == test_set]
-    left = frame[frame["statistic"] == LEFT].set_index(["key", "name"])
-    if "bleu" not in left.index:
-        return ""
-    bleu = left.loc["bleu"]
+    frame = comparison.retention.query("set == @test_set and key == 'bleu'")
+    bleu = frame[frame["statistic"] == LEFT]
     if len(bleu) > MAX_HEADLINES:
         bleu = bleu.sort_values("value").iloc[[0, -1]]
+    precisions = comparison.retention.query("set == @test_set and key == 'bleu_precisions'")
+    precisions = precisions[precisions["statistic"] == LEFT].set_index("name")
     sentences = []
-    for name, row in bleu.iterrows():
-        ends = frame[(frame["key"] == "bleu") & (frame["name"] == name)]
-        ends = ends[ends["statistic"].str.startswith("at ")]
+    for row in bleu.itertuples():
+        ends = frame[(frame["name"] == row.name) & frame["statistic"].str.startswith("at ")]
         scores = ", ".join(f"{end.value:.0f} {end.statistic}" for end in ends.itertuples())
-        text = f"{name}: BLEU {scores}: {share(row)} left"
-        if ("bleu_precisions", name) in left.index:
-            precisions = share(left.loc["bleu_precisions", name])
-            text += f" (without the brevity penalty {precisions})"
+        text = f"{row.name}: BLEU {scores}: {share(row)} left"
+        if row.name in precisions.index:
+            text += f" (without the brevity penalty {share(precisions.loc[row.name])})"
         sentences.append(f"{text}.")
     if bleu["low"].notna().any():
         sentences.append(f"In brackets: {LEVEL} intervals over {resampled_words(bleu)}.")
@@ -190,12 +192,8 @@ def share(row: Any) -> str:
     return text if pd.isna(row.low) else f"{text} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 
 
-def listed(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, tuple[str, int | None]]) -> Any:
-    """Rows as a frame of cells.
-
-    Args:
-        columns: by title, the key of a row and the decimals of its number; None for a text.
-    """
+def listed(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
+    """Rows as a frame of cells."""
 
     def cell(value: Any, digits: int | None) -> Any:
         return str(value or NONE) if digits is None else number(value, digits)
@@ -207,49 +205,25 @@ def listed(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, tuple[str, i
 
 def paper_table() -> Table:
     """Every row of the paper, as published."""
-    columns: dict[str, tuple[str, int | None]] = {
-        "System": ("name", None),
-        "Device": ("device", None),
-        "BLEU all": ("bleu_all", 2),
-        "BLEU no UNK": ("bleu_no_unk", 2),
-        "Updates": ("updates", 0),
-        "Epochs": ("epochs", 1),
-        "Hours": ("hours", 0),
-        "Train NLL": ("train_nll", 1),
-        "Dev. NLL": ("valid_nll", 1),
-    }
-    notes = [
+    note = (
         f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats per sentence. "
         "Scores on another test set cannot be compared with them."
-    ]
+    )
     title = f"Published by the paper, on {TEST_SET} (not measured here)"
-    return Table("published", title, listed(map(asdict, ROWS), columns), notes)
+    return Table("published", title, listed(map(asdict, ROWS), PAPER), [note])
 
 
 def training_table(runs: Sequence[FinishedRun]) -> Table:
     """A table like the paper's Table 2: what the training took."""
-    columns: dict[str, tuple[str, int | None]] = {
-        "Run": ("run", None),
-        "Updates": ("train.updates", 0),
-        "Epochs": ("train.epochs", 1),
-        "Hours": ("train.hours", 2),
-        "Device": ("train.device", None),
-        "Train NLL": ("train.nll_per_sentence", 2),
-        "Dev. NLL": ("valid.nll_per_sentence", 2),
-        "Target words/s": ("train.target_words_per_second", 0),
-        "Parameters": ("parameters", 0),
-        "Peak memory, GB": ("memory", 2),
-    }
     rows = []
     for run in runs:
         if train := run.results.get("train"):
             memory = train.get("peak_memory")
             own = {"run": run.label, "memory": memory and memory / 1e9}
             rows.append(flatten(run.results) | own | {"start": run.flat.get(INITIAL_CHECKPOINT)})
-    if any(row["start"] for row in rows):
-        columns["Started from"] = "start", None
+    started: Columns = {"Started from": ("start", None)} if any(r["start"] for r in rows) else {}
     notes = ["NLL in nats per sentence; hours add up over resumes."]
-    return Table("training", "Training (as Table 2)", listed(rows, columns), notes)
+    return Table("training", "Training (as Table 2)", listed(rows, {**TRAINING, **started}), notes)
 
 
 def settings_table(runs: Sequence[FinishedRun]) -> Table:
@@ -261,8 +235,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 def all_tables(comparison: Comparison) -> list[Table]:
     """Every table that has rows, in the order people read them."""
-    makers = [scores_table, retention_table, seeds_table, lengths_table]
-    makers += [partial(subset_table, subset=subset) for subset in SUBSETS]
+    makers = (scores_table, retention_table, seeds_table, lengths_table, positions_table)
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]
@@ -280,52 +253,14 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
         write_text(folder / f"{table.name}.tex", table.latex())
 
 
-def terminal_table(comparison: Comparison) -> Table:
-    """BLEU of every run on each set and, where there is room, by length on the first."""
-    frame = comparison.scores.query("key == 'bleu'").assign(low=None, high=None)
-    shown = pd.DataFrame(index=pd.Index([run.label for run in comparison.runs], name="Run"))
-    title = "BLEU on each test set"
-    if comparison.sets:
-        first = comparison.sets[0]
-        totals = frame[frame["bucket"] == "all"]
-        parts = [
-            totals[totals["set"] == name].assign(column=f"{name} ") for name in comparison.sets
-        ]
-        buckets = frame[(frame["set"] == first) & (frame["bucket"] != "all")].sort_values("from")
-        parts.append(buckets.assign(column=buckets["bucket"]))
-        names = pd.concat(parts)["column"].unique()
-        if sum(2 + max(5, len(name)) for name in names) <= TERMINAL_WIDTH:
-            title += f" and, by number of words, on {first}"
-        else:
-            parts.pop()
-        cells = with_cells(pd.concat(parts), comparison)
-        shown = shown.join(pivot(cells, {"run": "Run"}, "column").set_index("Run"))
-    hours = [(run.results.get("train") or {}).get("hours") for run in comparison.runs]
-    shown["minutes"] = [number(h and 60 * h, 1) for h in hours]
-    shown.insert(0, "folder", [run.folder.name if run.folder else NONE for run in comparison.runs])
-    rows = [{"folder": each.name, "Run": "not finished"} for each in comparison.unfinished]
-    shown = pd.concat([shown.reset_index(), pd.DataFrame(rows)]).fillna(NONE)
-    shown["Run"] = shown.pop("Run")  # the last column: names are long
-    return Table("terminal", f"{title}; minutes of training", shown)
-
-
-def length_curve(run: FinishedRun) -> str:
-    """BLEU by length for the terminal, on the set with the fullest buckets; empty without any."""
-    comparison = only(run)
-    test_set = next(iter(comparison.sets), "")
-    frame = with_cells(comparison.by_length(test_set).query("key == 'bleu'"), comparison)
-    if len(frame) < 2:
-        return ""
-    most = max(frame["value"].max(), 1e-9)
-    shown = pd.DataFrame(
-        {
-            "words": frame["bucket"],
-            "sentences": [number(count, 0) for count in frame["sentences"]],
-            "BLEU": [number(row.value, 1, row.low, row.high) for row in frame.itertuples()],
-            "": ["█" * round(30 * value / most) for value in frame["value"]],
-        }
-    )
-    return f"BLEU by length on {test_set}:\n{Table('curve', '', shown).terminal()}"
+def bleu_by_length(comparison: Comparison) -> str:
+    """BLEU on the first test set, all and by length, for a terminal; empty without scores."""
+    for name in comparison.sets[:1]:
+        frame = comparison.scores.query("set == @name and key == 'bleu'")
+        frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
+        rows = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
+        return f"BLEU by length on {name}:\n{Table('terminal', '', rows).rows()}"
+    return ""
 
 
 def names_of(runs: Iterable[str]) -> str:

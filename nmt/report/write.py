@@ -11,7 +11,7 @@ from nmt.report.claims import Decided
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_for_papers
 from nmt.report.page import build_page
-from nmt.report.tables import terminal_table, write_tables
+from nmt.report.tables import bleu_by_length, write_tables
 from nmt.utils.files import write_text
 from nmt.utils.text import counted
 
@@ -27,7 +27,7 @@ def write_comparison(
     figures: Sequence[str] = (),
     claims: Decided | None = None,
 ) -> Path:
-    """Writes comparison.html, tables/, figures/ and claims.md, logs a table, and returns the page's path.
+    """Writes comparison.html, tables/, figures/ and claims.md, logs BLEU by length, and returns the page's path.
 
     Args:
         report: what the page shows.
@@ -42,7 +42,8 @@ def write_comparison(
         write_text(folder / "claims.md", claims.markdown())
         log.info("claims: %s: %s", claims.table.title, folder / "claims.md")
     page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
-    table = terminal_table(comparison)
+    if comparison.unfinished:
+        log.info("not finished, so left out: %s", ", ".join(map(str, comparison.unfinished)))
     runs = counted(len(comparison.runs), "run")
-    log.info("%s compared: %s\n%s:\n%s", runs, page, table.title, table.terminal())
+    log.info("%s compared: %s\n%s", runs, page, bleu_by_length(comparison))
     return page

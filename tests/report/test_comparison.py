@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.scores import choose_scores
-from nmt.report import set_comparison
+from nmt.report import comparison as module
 from nmt.report.comparison import Comparison, compare_runs, only
 from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.helpers.run_folders import make_run
@@ -85,7 +85,7 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> No
 def test_of_many_runs_the_best_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(set_comparison, "MAX_PAIRED", 2)
+    monkeypatch.setattr(module, "MAX_PAIRED", 2)
     found = compare_runs(runs, resamples=10)
     assert {run.results["model"] for run in found.paired("newstest")} == {"RNNsearch"}
     assert (
@@ -93,14 +93,6 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
         == 1
     )
     assert any("Of 4 runs, the 2" in note for note in found.notes["newstest"])
-
-
-def test_unknown_words_are_counted(comparison: Comparison, runs: list) -> None:
-    frame = comparison.subset("newstest", "unknown_words").query(f"run == {runs[0].label!r}")
-    rows = [r for r in runs[0].translations("newstest") if sum(r["unknown_words"]) == 2]
-    row = frame[frame["from"] == 2].iloc[0]
-    assert row["sentences"] == len(rows)
-    assert row["value"] == pytest.approx(bleu(np.array([r["bleu_stats"] for r in rows])))
 
 
 def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:

@@ -181,7 +181,7 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
 def test_results_are_written_where_figures_and_page_fail(folder, monkeypatch, caplog):
     written = []
     monkeypatch.setattr(publish.results, "write", lambda *given: written.append(given))
-    for name in ("write_scores", "only", "compare_runs", "length_curve", "log_run"):
+    for name in ("write_scores", "only", "compare_runs", "bleu_by_length", "log_run"):
         monkeypatch.setattr(publish, name, lambda *given: None)
     # without a comparison there is nothing to draw
     publish.publish(folder, Config(), {"train": {"updates": 1}}, [])

@@ -141,10 +141,10 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ),
         ({"lengths": "chars"}, "no column chars"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
-        ({"scores": {"comet": "bad.tsv"}}, "column comet"),
+        ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": {"gone": "one.tsv"}}}, "no row names one of mine"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
-        ({"source": "bad.jsonl"}, r"bad\.jsonl:2: no object"),
+        ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
 )
 def test_what_does_not_fit_is_refused(

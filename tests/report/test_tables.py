@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from nmt.report import tables
 from nmt.report.comparison import Comparison, compare_runs, only
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
-from nmt.report.tables import all_tables, headline, terminal_table, write_tables
+from nmt.report.tables import all_tables, bleu_by_length, headline, write_tables
 
 
 def cell(table: Table, run: str, column: str) -> Cell:
@@ -95,27 +94,22 @@ def test_text_of_a_stranger_stays_in_its_cell() -> None:
     assert len(rows) == 3
     assert "a\\|b" in rows[2]
     assert "<b>" not in markdown
-    assert "\x1b" not in markdown + latex + table.terminal()
+    assert "\x1b" not in markdown + latex
     assert r"5 \% " in latex
     assert r"\textbackslash input\{x\}" in latex
     assert latex.splitlines()[0] == "% A % title of two lines"
     assert "\\begin{tabular}{lr}" in latex
 
 
-def test_the_terminal_has_a_line_a_run_and_unfinished_ones(comparison: Comparison) -> None:
-    shown = replace(comparison, unfinished=[Path("sweep/4")])
-    lines = terminal_table(shown).terminal().splitlines()
-    assert [line.split()[0] for line in lines] == ["folder", "0", "1", "2", "3", "4"]
-    assert lines[0].split()[1:4] == ["newstest", "mine", "1-10"]
-    assert lines[-1].endswith("not finished")
-
-
-def test_the_curve_of_a_run_is_of_its_set_with_the_fullest_buckets(runs: list[FinishedRun]) -> None:
-    curve = tables.length_curve(runs[2]).splitlines()
-    assert curve[0] == "BLEU by length on newstest:"
-    assert curve[2].split()[0] == "1-10"
-    assert max(line.count("█") for line in curve) == 30
-    assert tables.length_curve(FinishedRun("bare", {})) == ""
+def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
+    comparison: Comparison, runs: list[FinishedRun]
+) -> None:
+    title, head, _, *rows = bleu_by_length(comparison).splitlines()
+    assert title == "BLEU by length on newstest:"
+    assert head.split("|")[1:4] == [f" {'Run':19} ", "   all ", "  1-10 "]
+    bleu = comparison.whole("newstest").query("key == 'bleu'")
+    assert [row.split("|")[2].strip() for row in rows] == [f"{x:.2f}" for x in bleu["value"]]
+    assert bleu_by_length(only(FinishedRun("bare", {}))) == ""
 
 
 def test_training_and_settings_say_what_differs(runs: list[FinishedRun]) -> None:

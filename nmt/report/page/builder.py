@@ -14,7 +14,6 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import aligned_sentences, fitted_sentences, overview
-from nmt.report.set_comparison import UNKNOWN_WORDS
 from nmt.report.tables import (
     headline,
     lengths_table,
@@ -24,7 +23,6 @@ from nmt.report.tables import (
     scores_table,
     seeds_table,
     settings_table,
-    subset_table,
     training_table,
 )
 from nmt.utils.text import counted
@@ -51,7 +49,6 @@ OF_EACH_SET: dict[str, Callable[[Comparison, str], Any]] = {
     "lengths": partial(lengths_table, keys=["bleu"]),
     "scores": scores_table,
     "seeds": seeds_table,
-    "unknown_words": partial(subset_table, subset=UNKNOWN_WORDS),
 }
 WITHIN_SCORES = ("significance", "training")  # sections of the same template
 
