@@ -2,6 +2,7 @@
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
+    python -m benchmarks.peers.quality FOLDER      # BLEU after the same time
 
 The first call installs each toolkit into an environment of its own. Toolkits take turns, a round each.
 Prints a line of JSON a figure:
