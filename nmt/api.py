@@ -100,7 +100,6 @@ def plot_alignment(
 
     Raises:
         ValueError: the model has no attention, or the line was empty.
-        InputError: for another ending of the file.
     """
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import style
@@ -122,11 +121,8 @@ def plot_by_length(
         comparison: of `nmt.compare`.
         test_set: its name; None: the set whose smallest bucket has the most sentences.
         file: where it is also written, as .png, .svg or .pdf.
-
-    Raises:
-        InputError: for another ending of the file.
     """
-    from nmt.report.lengths import lengths_figure
+    from nmt.report.figures import lengths_figure
     from nmt.report.style import style
 
     with style():

@@ -40,9 +40,9 @@ def main(config: CompareConfig) -> None:
 
     output = Path(config.output)
     if config.wandb is not None:
-        from nmt.report import dashboards
+        from nmt.report.workspace import check_project, save_workspace
 
-        dashboards.check_project(config.wandb)
+        check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
     comparison = compare(config, shown=True)
     decided = None
@@ -52,8 +52,7 @@ def main(config: CompareConfig) -> None:
     with locked(output, "output"), Stage("writing the comparison"):
         page = write_comparison(comparison, output, config.report, figures=formats, claims=decided)
     if config.wandb is not None:
-        for address in dashboards.save_dashboards(config.wandb, comparison, page):
-            log.info("W&B: %s", address)
+        log.info("W&B: %s", save_workspace(config.wandb, comparison, page))
 
 
 if __name__ == "__main__":

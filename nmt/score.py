@@ -2,7 +2,7 @@
 
     python -m nmt.score checkpoint=FILE source=some.en target=some.fr > scores.txt
     python -m nmt.score checkpoint=FILE source=some.en target=some.fr alignments=pharaoh
-    python -m nmt.score checkpoint=[a.ckpt,b.ckpt] source=some.en target=some.fr page=FILE.html
+    python -m nmt.score checkpoint=[a.ckpt,b.ckpt] source=some.en target=some.fr
 
 A target word outside the vocabulary has the probability of `<unk>`. `alignments=pharaoh` adds a
 column of links, separated by a tab; `alignments=json` prints one JSON object per pair.
@@ -14,7 +14,7 @@ import json
 import logging
 import math
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt.cli.command import command
 from nmt.config import ScoreConfig
@@ -34,23 +34,14 @@ def main(composed: ScoreConfig) -> None:
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
     model = load_for_command(composed)
     config = model.config
-    rows: list[dict[str, Any]] = []
     total, symbols, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
-            for scored in model.score(
-                lines, tokenised=composed.tokenised, runners_up=bool(composed.page)
-            ):
+            for scored in model.score(lines, tokenised=composed.tokenised):
                 number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
                 print(printed_line(composed.alignments, number, scored), flush=number % 64 == 0)
-                if composed.page:
-                    rows.append(scored.row(number))
             stage.advance(len(lines))
-    if composed.page:
-        from nmt.report.page import build_explorer
-
-        build_explorer(rows, composed.page, label=config.name)
     if number:
         nll = -total / symbols
         perplexity = math.exp(nll) if nll < 700 else math.inf

@@ -2,7 +2,7 @@
 
     python -m nmt.translate checkpoint=FILE < source.txt > translation.txt
     python -m nmt.translate checkpoint=FILE search.nbest=5 scores=true alignments=pharaoh < source.txt
-    python -m nmt.translate checkpoint=FILE heatmap=DIR page=FILE.html < source.txt
+    python -m nmt.translate checkpoint=FILE heatmap=DIR < source.txt
 
 With `search.nbest` above 1 up to that many translations are printed per line, each preceded by the line's
 number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
@@ -42,8 +42,6 @@ def main(composed: TranslateConfig) -> None:
     config = model.config
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
-    drawn = bool(composed.heatmap or composed.page)
-    rows: list[dict[str, Any]] = []
     number, typed = 0, sys.stdin.isatty()
     if typed:
         log.info("translating each line you type; Ctrl-D ends")
@@ -54,13 +52,11 @@ def main(composed: TranslateConfig) -> None:
             for best in model.translate(
                 lines,
                 tokenised=composed.tokenised,
-                attention=drawn or composed.alignments is not None,
-                runners_up=bool(composed.page),
+                attention=bool(composed.heatmap or composed.alignments),
             ):
                 number += 1
-                if drawn and best.source:
-                    rows.append(best.row(number))
-                    draw(rows[-1], composed.heatmap)
+                if composed.heatmap and best.source:
+                    draw(best.row(number), Path(composed.heatmap))
                 for line in printed_lines(composed, number, best, config.search.nbest > 1):
                     print(line)
                 stage.advance()
@@ -69,10 +65,6 @@ def main(composed: TranslateConfig) -> None:
                 ask(config.data.languages[0])
     if typed:
         print(file=sys.stderr)
-    if composed.page:
-        from nmt.report.page import build_explorer
-
-        build_explorer(rows, composed.page, label=config.name)
 
 
 def printed_lines(
@@ -99,15 +91,13 @@ def ask(language: str) -> None:
     print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
-def draw(row: dict[str, Any], folder: str | None) -> None:
-    """Draws the alignment of a line's best translation in `folder`, if there is one."""
-    if folder:
-        from nmt.report.heatmap import heatmap_figure
-        from nmt.report.style import draw_figure
+def draw(row: dict[str, Any], folder: Path) -> None:
+    """Draws the alignment of a line's best translation in a folder."""
+    from nmt.report.heatmap import heatmap_figure
+    from nmt.report.style import draw_figure
 
-        title = f"Attention: line {row['id']} and its translation"
-        stem = Path(folder) / f"line-{row['id']}"
-        draw_figure(lambda: heatmap_figure(row, title), stem, ["png"])
+    title = f"Attention: line {row['id']} and its translation"
+    draw_figure(lambda: heatmap_figure(row, title), folder / f"line-{row['id']}", ["png"])
 
 
 if __name__ == "__main__":

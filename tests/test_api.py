@@ -69,7 +69,7 @@ def test_the_scores_of_runs_are_one_frame(runs: Path) -> None:
 def test_differences_are_tested(runs: Path) -> None:
     comparison = nmt.compare([str(runs / "*")], resamples=20, scores=["bleu"])
     figure = nmt.plot_by_length(comparison, "newstest")
-    assert figure.axes[0].get_ylabel() == "BLEU"
+    assert figure.axes[0].get_title() == "BLEU, all"
     whole = comparison.differences.query("bucket == 'all'")
     assert whole[["a", "b", "score"]].to_numpy().tolist() == [
         ["RNNencdec-50", "RNNsearch-50", "bleu"]

@@ -364,7 +364,6 @@ class LinesConfig(CheckpointConfig):
         "print the links after each line (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
-    page: str | None = key(None, "HTML file for an alignment explorer of all lines")
 
 
 @dataclass
@@ -403,9 +402,7 @@ class CompareConfig:
     )
     claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
     figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
-    wandb: str | None = key(
-        None, "ENTITY/PROJECT: save a W&B workspace and report there; preview: write them as files"
-    )
+    wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace and the page there")
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 

@@ -1,119 +1,218 @@
-"""The figures of a run folder and of a comparison: BLEU by length, what lies behind it, alignments."""
+"""The figures of a run folder and of a comparison: scores over sentence length, alignments.
+
+A line is a curve over length with its band, a point a bucket of lengths, a vertical line the longest
+training sentence, as in the paper's Figure 2. The captions say what a band is an interval of, and name
+the settings of the search, since they change the scores of long sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from nmt.config import ReportConfig
-from nmt.report.comparison import Comparison
-from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.lengths import (
-    caption,
-    control_of,
-    details_figure,
-    differences_caption,
-    differences_figure,
-    lengths_figure,
-)
-from nmt.report.runs import FinishedRun
-from nmt.report.style import PAPER, draw_figure
+from nmt.evaluation.curves import FEWEST, WIDTH
+from nmt.evaluation.scores import NO_UNK
+from nmt.report.comparison import LEVEL, Comparison
+from nmt.report.curves import resampled_words
+from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
+from nmt.report.style import GREY, draw_figure, run_style, shown
+from nmt.report.tables import heading
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
 
-FOLDER = "figures"
-TEXT_WIDTH = 5.5  # inches: the text of an ICLR page
-
-Drawings = dict[str, Callable[[], Figure | None]]  # by the name of the file
-
-
-def draw_run(comparison: Comparison, report: ReportConfig, shown: bool = False) -> list[Path]:
-    """Draws the figures of a run by itself into its folder `figures/` and returns their files.
-
-    For every test set <set>-bleu-by-length and <set>-by-length-details, and where the model has
-    attention <set>-four (the paper's Figure 3) and <set>-heatmap-<id> for `report.heatmaps` sentences
-    from short to long.
-
-    Raises:
-        InputError: a file of the run that cannot be read.
-    """
-    (run,) = comparison.runs
-    assert run.folder is not None
-    drawings = _curves(comparison)
-    for test_set in run.sets if report.heatmaps else []:
-        rows = _attended(run, test_set)
-        if rows:
-            drawings[f"{test_set}-four"] = partial(four_figure, _four(run, test_set, rows))
-        for row in spread_over_lengths(rows, report.heatmaps):
-            title = f"Attention of {run.label}: {test_set}, sentence {row['id']}"
-            drawings[f"{test_set}-heatmap-{row['id']}"] = partial(heatmap_figure, row, title)
-    return _draw(drawings, run.folder / FOLDER, report.figures, shown=shown)
+BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
+TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words
+PANEL = 2.75  # inches: two panels are as wide as the text of an ICLR page
+MAX_LABEL = 60  # letters of a label that are shown
+LETTER = 0.058  # inches: mean width of a letter in the legend
+LEGEND_LINE = 0.14  # inches
 
 
-def draw_for_papers(comparison: Comparison, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws figures that fit a page of a paper into `folder` and returns their files.
-
-    They are as wide as the text of the paper (`TEXT_WIDTH`) and in a serif face; captions.txt holds
-    their captions. For each test set <set>-bleu-by-length, <set>-by-length-details and
-    <set>-differences-by-length, seeds as one line, and <set>-<run>-four (the paper's Figure 3) of
-    each run with attention.
-    """
-    drawings = _curves(comparison, TEXT_WIDTH)
-    for test_set in comparison.sets:
-        for run in comparison.present(test_set):
-            if rows := _attended(run, test_set):
-                make = partial(four_figure, _four(run, test_set, rows), TEXT_WIDTH)
-                drawings[f"{test_set}-{run.label}-four"] = make
-    written = _draw(drawings, folder, formats, PAPER)
-    captions = {}
-    for name in comparison.sets:
-        control = control_of(comparison, name)
-        captions[f"{name}-bleu-by-length"] = caption(comparison, name)
-        captions[f"{name}-differences-by-length"] = differences_caption(comparison, name, control)
-    stems = {file.stem for file in written}
-    lines = [f"{stem}: {text}\n" for stem, text in captions.items() if stem in stems]
-    write_text(folder / "captions.txt", "".join(lines))
-    return [*written, folder / "captions.txt"]
-
-
-def _curves(comparison: Comparison, width: float | None = None) -> Drawings:
-    """The figures over length."""
-    return {
-        f"{test_set}-{name}": partial(make, comparison, test_set, width)
-        for test_set in comparison.sets
-        if len(comparison.by_length(test_set))
-        for name, make in (
-            ("bleu-by-length", lengths_figure),
-            ("by-length-details", details_figure),
-            ("differences-by-length", differences_figure),
-        )
-    }
-
-
-def _draw(
-    drawings: Drawings,
+def draw_figures(
+    comparison: Comparison,
     folder: Path,
     formats: Sequence[str],
-    changes: Mapping[str, Any] | None = None,
-    shown: bool = False,
+    heatmaps: int = 0,
+    *,
+    captioned: bool = True,
+    progress: bool = False,
 ) -> list[Path]:
+    """Draws the figures of a comparison, or of a run by itself, and returns their files.
+
+    For every test set <set>-bleu-by-length and <set>-by-length-details, and of each run with
+    attention <set>-<run>-four (the paper's Figure 3); of a run by itself <set>-four and
+    <set>-heatmap-<id>.
+
+    Args:
+        heatmaps: sentences a test set, from short to long, with a heatmap each.
+        captioned: whether captions stand in the figures; else in `captions.txt`, for papers.
+        progress: show progress.
+
+    Raises:
+        InputError: a file of a run that cannot be read.
+    """
+    drawings: dict[str, Callable[[], Figure]] = {}
+    captions = []
+    for name in comparison.sets:
+        present = list(dict.fromkeys(comparison.by_length(name)["key"]))
+        main = [key for key in BLEU_PARTS if key in present]
+        others = [key for key in comparison.about if key in present and key not in BLEU_PARTS]
+        for stem, keys, score in (
+            (f"{name}-bleu-by-length", main, "BLEU"),
+            (f"{name}-by-length-details", others, "each score"),
+        ):
+            if keys:
+                text = caption(comparison, name, score)
+                inside = text if captioned else ""
+                drawings[stem] = partial(lengths_figure, comparison, name, keys, inside)
+                captions.append(f"{stem}: {text}\n")
+        for run in comparison.present(name):
+            rows = [row for row in run.alignments(name) if row["weights"] is not None]
+            label = f"-{run.label}" if len(comparison.runs) > 1 else ""
+            if rows:
+                four = choose_four(rows, run.covered(name) or None)
+                drawings[f"{name}{label}-four"] = partial(four_figure, four)
+            ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
+            for row in spread(ascending, heatmaps):
+                title = f"Attention of {run.label}: {name}, sentence {row['id']}"
+                drawings[f"{name}{label}-heatmap-{row['id']}"] = partial(heatmap_figure, row, title)
     written = []
-    with Stage("drawing", len(drawings), "figure", shown=shown) as stage:
-        for name, make in drawings.items():
-            written += draw_figure(make, folder / name, formats, changes)
+    with Stage("drawing", len(drawings), "figure", shown=progress) as stage:
+        for stem, make in drawings.items():
+            written += draw_figure(make, folder / stem, formats)
             stage.advance()
+    if not captioned:
+        write_text(folder / "captions.txt", "".join(captions))
     return written
 
 
-def _attended(run: FinishedRun, test_set: str) -> list[dict[str, Any]]:
-    """The rows of alignments/<set>.jsonl that have weights: none of a model without attention."""
-    return [row for row in run.alignments(test_set) if row["weights"] is not None]
+def lengths_figure(
+    comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
+) -> Figure:
+    """Scores by length, a panel each, above the number of sentences in the buckets.
+
+    Args:
+        keys: of the scores; BLEU beside its two factors, brevity penalty and precisions, if empty.
+        caption: written below the panels.
+    """
+    buckets = comparison.by_length(test_set)
+    buckets = buckets.assign(place=_places(buckets))
+    keys = keys or [key for key in BLEU_PARTS if key in set(buckets["key"])]
+    columns = min(2, len(keys))
+    rows = -(-len(keys) // columns)
+    width = PANEL * columns
+    names = [shown(name, MAX_LABEL) for name in comparison.groups]
+    room = 0.45 + LETTER * max(map(len, names))  # a line's sample and its name
+    abreast = max(1, min(len(names), 4, int(width / room)))
+    height = 2.1 * rows + 1 + LEGEND_LINE * -(-len(names) // abreast)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    ratios = [4] * rows + [1]
+    grid = figure.subplots(rows + 1, columns, squeeze=False, sharex=True, height_ratios=ratios)
+    panels = list(grid[:-1].flat)
+    for axes, key in zip(panels, keys, strict=False):
+        _draw_score(axes, comparison, test_set, key, buckets[buckets["key"] == key])
+    for axes in panels[len(keys) :]:
+        axes.remove()
+    for axes in grid[-1]:
+        _draw_counts(axes, buckets[buckets["key"] == keys[0]])
+    grid[-1, 0].set_ylabel("sentences")
+    first = np.nanmin([buckets["place"].min(), comparison.curves["words"].min()])
+    grid[-1, 0].set_xlim(left=0.7 * first)
+    handles = [panels[0].plot([], [], **run_style(place))[0] for place in range(len(names))]
+    figure.legend(handles, names, loc="outside upper center", ncols=abreast)
+    if caption:
+        wrapped = "\n".join(textwrap.wrap(caption, int(18 * width)))
+        figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
+    return figure
 
 
-def _four(run: FinishedRun, test_set: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The sentences of a run's four-panel figure."""
-    return choose_four(rows, run.covered(test_set) or None)
+def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
+    """What the figure of a score by length shows, for readers who have not seen one."""
+    totals = comparison.whole(test_set).query("key == 'bleu'")
+    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
+    curves = comparison.curves[comparison.curves["set"] == test_set]
+    text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
+    if len(curves):
+        text += (
+            f"Line: {score} of sentences of about that length (Gaussian kernel over log length with "
+            f"standard deviation {WIDTH}; at least {FEWEST} effective sentences). "
+        )
+        if drawn := resampled_words(curves[curves["kind"] == "score"]):
+            text += f"Band: {LEVEL} bootstrap interval over {drawn}, at each length. "
+        if "constant" in set(curves["kind"]):
+            text += "Dashed: a system with the same error rate per word at every length. "
+    else:
+        text += f"No curve: fewer than {FEWEST} sentences of similar length. "
+    text += "Points: buckets of lengths. "
+    if training_caps(comparison):
+        text += "Vertical line: the longest training sentence. "
+    searches = dict.fromkeys(run.search for run in comparison.present(test_set))
+    known = " or ".join(filter(None, searches))
+    return text + (f"Search: {known}." if known else "")
+
+
+def training_caps(comparison: Comparison) -> list[int]:
+    """Lengths of the longest training sentences of the runs."""
+    caps = {run.results.get("max_length") for run in comparison.runs if not run.external}
+    return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
+
+
+def _places(buckets: pd.DataFrame) -> pd.Series:
+    """Where the points of buckets stand: the middle of the lengths; of the open one, further."""
+    first = buckets["from"].astype(float)
+    last = buckets["to"].astype(float).fillna(first * 1.2)
+    return (first + last) / 2
+
+
+def _draw_score(
+    axes: Axes, comparison: Comparison, test_set: str, key: str, buckets: pd.DataFrame
+) -> None:
+    """The curves and buckets of all groups, and a line at each training cap."""
+    curves = comparison.curves.query("set == @test_set and key == @key")
+    for place, (name, runs) in enumerate(comparison.groups.items()):
+        look = run_style(place)
+        own = buckets[buckets["run"].isin([run.label for run in runs])]
+        means = own.groupby("place")["value"].mean()
+        axes.plot(means.index, means, **look | {"linestyle": "", "markersize": 3})
+        curve = curves[(curves["name"] == name) & (curves["kind"] == "score")]
+        axes.plot(curve["words"], curve["value"], **look | {"marker": ""})
+        ends = curve["words"], curve["low"], curve["high"]
+        axes.fill_between(*ends, color=look["color"], alpha=0.2, lw=0)
+        constant = curves[(curves["name"] == name) & (curves["kind"] == "constant")]
+        axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
+    low, high = axes.get_ylim()
+    if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
+        bottom = min(0, low)
+        axes.set_ylim(bottom, high + 0.05 * (high - bottom))
+    axes.set_title(heading(comparison.about[key]))
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(TICKS))
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
+    for cap in training_caps(comparison):
+        axes.axvline(cap, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
+
+
+def _draw_counts(axes: Axes, buckets: pd.DataFrame) -> None:
+    """Bars of the sentences in each bucket; where runs differ, the range is written."""
+    counts = buckets.groupby("place").agg(
+        least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
+    )
+    widths = 2 * (counts.index - counts["first"].astype(float)) + 1
+    bars = axes.bar(counts.index, counts["most"].astype(int), color="#BBBBBB", width=0.9 * widths)
+    names = [
+        f"{row.most:,}" if row.most == row.least else f"{row.least:,}–{row.most:,}"
+        for row in counts.itertuples()
+    ]
+    axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the numbers
+    axes.set_xlabel("words of the source sentence")
+    axes.tick_params(axis="y", labelsize=6)

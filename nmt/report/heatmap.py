@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,6 +26,8 @@ LARGEST = 30.0  # inches: a side of a figure; larger ones are shrunk, for memory
 LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
 
+Item = TypeVar("Item")
+
 
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
     """One line of alignments/<set>.jsonl as a figure, made and saved inside `style()`.
@@ -42,13 +44,9 @@ def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
     return figure
 
 
-def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> Figure:
-    """Up to four sentences as the panels of one figure (made and saved inside `style()`).
-
-    Args:
-        width: inches that the figure is shrunk to, letters with cells; none: as wide as it is.
-    """
-    figure = _panels(rows, width)
+def four_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+    """Up to four sentences as the panels of one figure (made and saved inside `style()`)."""
+    figure = _panels(rows)
     for axes, letter in zip(figure.axes, "abcd"[: len(rows)], strict=False):
         size = axes.xaxis.get_tick_params()["labelsize"]
         axes.set_xlabel(f"({letter})", labelpad=4 / 7 * size, fontsize=8 / 7 * size)
@@ -56,8 +54,7 @@ def four_figure(rows: Sequence[dict[str, Any]], width: float | None = None) -> F
 
 
 def choose_four(
-    rows: Sequence[dict[str, Any]],
-    known: Collection[int] | None = None,
+    rows: Sequence[dict[str, Any]], known: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
     """The sentences of the four-panel figure: the first, and three drawn with a fixed seed.
 
@@ -80,18 +77,21 @@ def choose_four(
     return [*rows[:1], *sorted(rows[1:], key=rank)[:3]]
 
 
-def spread_over_lengths(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """`count` rows from the shortest to the longest, evenly spaced by rank."""
-    ordered = sorted(rows, key=lambda row: (row["length"], row["id"]))
-    places = np.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().astype(int)
-    return [ordered[place] for place in places]
+def spread(rows: Sequence[Item], count: int) -> list[Item]:
+    """`count` of some rows at most, evenly spaced from the first to the last.
+
+    >>> spread("abcde", 3)
+    ['a', 'c', 'e']
+    """
+    places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
+    return [rows[place] for place in places]
 
 
-def _panels(rows: Sequence[dict[str, Any]], most: float | None = None) -> Figure:
+def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     """One panel a row in two columns (one for a single row); all cells have the same size.
 
-    Each panel is a cell of a grid, in inches: room for the words, then the squares. A figure wider
-    than `most` inches, or with a side above `LARGEST`, is shrunk to them.
+    Each panel is a cell of a grid, in inches: room for the words, then the squares. A figure with a
+    side above `LARGEST` is shrunk to it.
     """
     for row in rows:
         if row["weights"] is None:
@@ -110,7 +110,7 @@ def _panels(rows: Sequence[dict[str, Any]], most: float | None = None) -> Figure
     lefts = np.cumsum([0, *(width + GAP for width in widths)])
     tops = np.cumsum([0, *(height + GAP for height in heights)])
     width, height = lefts[-1] - GAP + SCALE, tops[-1] - GAP
-    scale = min(1.0, LARGEST / width, LARGEST / height, (most or width) / width)
+    scale = min(1.0, LARGEST / width, LARGEST / height)
     figure = Figure(figsize=(width * scale, height * scale))
 
     def place(left: float, top: float, across: float, down: float) -> Axes:

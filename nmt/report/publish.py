@@ -15,7 +15,7 @@ from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores
 from nmt.report.comparison import compare_runs, only
-from nmt.report.figures import draw_run
+from nmt.report.figures import draw_figures
 from nmt.report.loggers import log_run
 from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun
@@ -59,7 +59,8 @@ def publish(
     with left_out("curves over length"), timed("curves"):
         comparison = compare_runs([run])
     with left_out("figures"), timed("figures"):
-        figures = draw_run(comparison, config.report, shown)
+        formats, heatmaps = config.report.figures, config.report.heatmaps
+        figures = draw_figures(comparison, folder / "figures", formats, heatmaps, progress=shown)
     with left_out(PAGE), timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
         page = build_page(comparison, folder / PAGE, config.report, title=title)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt.config import PageConfig
 from nmt.report.claims import Decided
 from nmt.report.comparison import Comparison
-from nmt.report.figures import draw_for_papers
+from nmt.report.figures import draw_figures
 from nmt.report.page import build_page
 from nmt.report.tables import bleu_by_length, write_tables
 from nmt.utils.files import write_text
@@ -37,7 +37,7 @@ def write_comparison(
     """
     write_tables(comparison, folder / "tables")
     if figures:
-        draw_for_papers(comparison, folder / "figures", figures)
+        draw_figures(comparison, folder / "figures", figures, captioned=False)
     if claims is not None:
         write_text(folder / "claims.md", claims.markdown())
         log.info("claims: %s: %s", claims.table.title, folder / "claims.md")

@@ -61,9 +61,9 @@ class TestTranslate:
                 pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
                 assert all(0 <= i < words and 0 <= j < len(text.split()) for i, j in pairs)
 
-    def test_objects_heatmaps_and_a_page(self, program, rnnsearch, tmp_path):
+    def test_objects_and_heatmaps(self, program, rnnsearch, tmp_path):
         given = b"the cat sees the dog .\n\nthe bird sings ."
-        typed = (f"heatmap={tmp_path}/maps", f"page={tmp_path}/page.html", "alignments=json")
+        typed = (f"heatmap={tmp_path}/maps", "alignments=json")
         ended = program("translate", BEST, *typed, stdin=given)
         assert ended.code == 0, ended.err
         rows = [json.loads(line) for line in ended.out.splitlines()]
@@ -73,7 +73,6 @@ class TestTranslate:
         [found] = rows[2]["translations"]
         assert len(found["weights"]) == len(found["tokens"]) + 1
         assert {path.name for path in (tmp_path / "maps").iterdir()} == {"line-1.png", "line-3.png"}
-        assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
     def test_a_model_without_attention(self, program, rnnencdec, tmp_path):
         typed = ("checkpoint=rnnencdec/checkpoints/best.ckpt", "alignments=pharaoh")

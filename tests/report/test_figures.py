@@ -1,24 +1,16 @@
 """Figures: what is drawn where, from the numbers of the frames."""
 
-import dataclasses
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nmt.config import Config, ReportConfig
-from nmt.report import figures, publish
-from nmt.report.comparison import compare_runs, only
-from nmt.report.figures import draw_for_papers, draw_run
-from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread_over_lengths
-from nmt.report.lengths import (
-    caption,
-    details_figure,
-    differences_figure,
-    lengths_figure,
-)
+from nmt.config import Config
+from nmt.report import publish
+from nmt.report.comparison import compare_runs
+from nmt.report.figures import BLEU_PARTS, caption, draw_figures, lengths_figure
+from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
 from nmt.report.style import draw_figure, style
 from tests.helpers.run_folders import make_run
@@ -37,25 +29,31 @@ def folder(tmp_path_factory):
 
 
 def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
-    comparison = compare_runs([read_run(folder)], resamples=20)
-    files = draw_run(comparison, ReportConfig(heatmaps=2, figures=["svg"]))
-    kept = [json.loads(line) for line in (folder / "alignments/newstest.jsonl").open()]
-    ends = [row["id"] for row in spread_over_lengths(kept, 2)]
-    names = ["bleu-by-length", "by-length-details", "four", *(f"heatmap-{n}" for n in ends)]
+    run = read_run(folder)
+    comparison = compare_runs([run], resamples=0)
+    files = draw_figures(comparison, tmp_path / "figures", ["svg"], heatmaps=2)
+    kept = sorted(run.alignments("newstest"), key=lambda row: (row["length"], row["id"]))
+    names = ["bleu-by-length", "by-length-details", "four"]
+    names += [f"heatmap-{row['id']}" for row in (kept[0], kept[-1])]
     assert [file.name for file in files] == [f"newstest-{name}.svg" for name in names]
-    assert all(file.parent == folder / "figures" for file in files)
-    make = partial(lengths_figure, comparison, "newstest")
+    text = caption(comparison, "newstest")
+    make = partial(lengths_figure, comparison, "newstest", BLEU_PARTS, text)
     [again] = draw_figure(make, tmp_path / "again", ["svg"])
     assert again.read_bytes() == files[0].read_bytes()
 
 
-def test_without_attention_only_curves_are_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "draw_figure", lambda make, path, *_: [path])
-    folder = make_run(tmp_path / "run", model="RNNencdec", pairs=40, kept=8)
-    drawn = draw_run(only(read_run(folder)), ReportConfig())
-    assert {path.name.removeprefix("newstest-") for path in drawn} == {
-        *("bleu-by-length", "by-length-details", "differences-by-length")
-    }
+def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
+    """Those of runs with attention have alignments, too."""
+    monkeypatch.setattr("nmt.report.figures.draw_figure", lambda make, path, formats: [path])
+    drawn = draw_figures(comparison, tmp_path, ["pdf"], captioned=False)
+    names = [path.name.removeprefix("newstest-") for path in drawn if "newstest" in path.name]
+    fours = [f"RNNsearch-50 seed {seed}-four" for seed in (1, 2)]
+    assert names == ["bleu-by-length", "by-length-details", *fours]
+    captions = (tmp_path / "captions.txt").read_text().splitlines()
+    assert [line.partition(":")[0] for line in captions][:2] == [
+        *("newstest-bleu-by-length", "newstest-by-length-details")
+    ]
+    assert captions[0].endswith("Search: beam size 12.")
 
 
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
@@ -65,53 +63,37 @@ def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
     assert max(Image.open(file).size) < 6200
 
 
-def test_figures_for_papers_fit_the_text(comparison, tmp_path):
-    scores = comparison.scores[comparison.scores["set"] == "newstest"]
-    small = dataclasses.replace(comparison, scores=scores, runs=comparison.runs[1:3])
-    files = draw_for_papers(small, tmp_path, ["png", "pdf"])
-    names = ["bleu-by-length", "by-length-details", "differences-by-length"]
-    names = [f"newstest-{name}" for name in names] + ["newstest-RNNsearch-50_seed_1-four"]
-    assert [file.stem for file in files[::2]] == [*names, "captions"]
-    for file in files[:-1:2]:
-        width = Image.open(file).width / 300  # inches
-        assert 5.2 < width < 5.6
-    assert b"STIXGeneral" in files[1].read_bytes()
-    captions = [text.partition(":") for text in files[-1].read_text().splitlines()]
-    assert [name for name, _, _ in captions] == [names[0], names[2]]
-    assert captions[0][2].endswith("Search: beam size 12.")
-
-
 def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison):
     with style():
         figure = lengths_figure(comparison, "newstest")
-        details = details_figure(comparison, "newstest")
+        details = lengths_figure(comparison, "newstest", ["nll_per_word"])
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         *("BLEU, all", "BLEU, no UNK", "Brevity penalty", "BLEU without brevity penalty")
     ]
-    assert "NLL per word (nats)" in [axes.get_title() for axes in details.axes]
+    assert 5.2 < figure.get_figwidth() < 5.6  # the text of a page
+    assert details.axes[0].get_title() == "NLL per word (nats)"
     drawn = [line.get_xydata() for line in figure.axes[0].get_lines()]
-    curves = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
+    curves = comparison.curves.query("set == 'newstest' and key == 'bleu'")
     buckets = comparison.by_length("newstest").query("key == 'bleu'")
     for name, runs in comparison.groups.items():
-        curve = curves[curves["name"] == name]
-        assert len(curve) > 5
-        assert (curve["low"] < curve["value"]).all()
-        assert any(np.array_equal(line, curve[["words", "value"]].to_numpy()) for line in drawn)
+        for kind in ("score", "constant"):
+            curve = curves[(curves["name"] == name) & (curves["kind"] == kind)]
+            assert len(curve) > 5
+            assert (curve["low"] < curve["value"]).all()
+            assert any(np.array_equal(line, curve[["words", "value"]].to_numpy()) for line in drawn)
         points = buckets[buckets["run"].isin([run.label for run in runs])]
         means = points.groupby("from")["value"].mean().to_numpy()
         assert any(np.array_equal(line[:, 1], means) for line in drawn if len(line) == len(means))
     assert [50, 50] in [line[:, 0].tolist() for line in drawn]
+    heights = [bar.get_height() for bar in figure.axes[4].patches]
+    assert heights == points.groupby("from")["sentences"].max().tolist()
     words = caption(comparison, "newstest")
     assert "Band: 95 % bootstrap interval over sentences, at each length." in words
     assert "Vertical line: the longest training sentence." in words
 
 
 def test_a_control_cancels_what_is_hard_for_both(comparison):
-    with style():
-        figure = differences_figure(comparison, "newstest")
-        assert differences_figure(only(comparison.runs[0]), "newstest") is None
     control, other = comparison.groups
-    assert figure.axes[0].get_title() == f"BLEU less that of {control}"
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu'").set_index("words")
     alone = {name: curves.query("kind == 'score' and name == @name") for name in (control, other)}
     values = [alone[name]["value"] for name in (other, control)]

@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
-from nmt.config import ReportConfig
-from nmt.report.comparison import compare_runs, only
-from nmt.report.figures import draw_run
+from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.figures import draw_figures
 from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
 from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import make_run
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, list[Path]]:
-    folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=6)
-    run = read_run(folder)
-    return run, draw_run(only(run), ReportConfig(heatmaps=0, figures=["png"]))
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, list[Path]]:
+    folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=2)
+    comparison = compare_runs([read_run(folder)], resamples=0)
+    return comparison, draw_figures(comparison, folder / "figures", ["png"])
 
 
 def curve_of(run: FinishedRun) -> list[float]:
@@ -38,20 +37,22 @@ def whole_bleu(run: FinishedRun) -> float:
 
 
 def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
-    run, _ = finished
-    rows = length_curves(run)
+    comparison, _ = finished
+    (run,) = comparison.runs
+    rows = length_curves(comparison)
     assert [row["length/newstest/bleu"] for row in rows] == curve_of(run)
     assert [row[LENGTH] for row in rows] == [10, 20, 30, 40, 50, 60, 70][: len(rows)]
-    summary = summary_of(run)
+    summary = summary_of(comparison)
     assert summary["test/newstest/bleu"] == whole_bleu(run)
     assert summary["best/bleu"] == 27.2
     assert len(summary) <= 60
 
 
 def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) -> None:
-    run, figures = finished
+    comparison, figures = finished
+    (run,) = comparison.runs
     logger = CSVLogger(tmp_path, name="", version="")
-    log_run([logger], compare_runs([run], resamples=20), figures, None)
+    log_run([logger], comparison, figures, None)
     with (tmp_path / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["length/newstest/bleu"]) for row in rows if row[LENGTH]] == curve_of(run)
@@ -64,9 +65,10 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run, figures = finished
+    comparison, figures = finished
+    (run,) = comparison.runs
     logger = TensorBoardLogger(tmp_path, name="", version="t")
-    log_run([logger], compare_runs([run], resamples=20), figures, None)
+    log_run([logger], comparison, figures, None)
     events = EventAccumulator(str(tmp_path / "t")).Reload()
     [score] = events.Scalars("test/newstest/bleu")
     assert (score.value, score.step) == (pytest.approx(whole_bleu(run)), 4000)
@@ -82,13 +84,14 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
 ) -> None:
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    run, figures = finished
+    comparison, figures = finished
+    (run,) = comparison.runs
     page = tmp_path / "report.html"
     page.write_text("<!doctype html><title>é</title>", encoding="utf-8")
     logger = WandbLogger(save_dir=tmp_path, offline=True, project="p")
     try:
         logger.log_metrics({"valid/bleu": 10.0}, step=5)
-        log_run([logger], compare_runs([run], resamples=20), figures, page)
+        log_run([logger], comparison, figures, page)
     finally:
         wandb.finish()
     [file] = tmp_path.glob("wandb/offline-run-*/*.wandb")
@@ -115,6 +118,6 @@ def test_a_logger_that_fails_stops_nothing(finished: Any, caplog: pytest.LogCapt
         def log_metrics(self, *given: Any, **named: Any) -> None:
             raise ConnectionError("no route")
 
-    run, figures = finished
-    log_run([Broken("unused")], only(run), figures, None)
+    comparison, figures = finished
+    log_run([Broken("unused")], comparison, figures, None)
     assert "no route" in caplog.text

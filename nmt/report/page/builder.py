@@ -1,11 +1,19 @@
-"""Builds the pages: the comparison of runs, and the alignment explorer alone."""
+"""Builds the page of a comparison of runs, or of a run by itself.
+
+Text enters a page in two ways only: jinja2 escapes it in the templates, and data are deflated JSON in
+base64, which the page's program puts into text nodes and attributes. The page's policy names its own
+programs by their hashes and allows no others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import base64
+import functools
+import hashlib
 from pathlib import Path
-from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
@@ -13,7 +21,7 @@ from nmt.report.claims import Decided
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
-from nmt.report.page.payload import aligned_sentences, fitted_sentences, overview
+from nmt.report.page.payload import fitted_sentences, overview
 from nmt.report.tables import (
     headline,
     lengths_table,
@@ -25,12 +33,11 @@ from nmt.report.tables import (
     settings_table,
     training_table,
 )
-from nmt.utils.text import counted
+from nmt.utils.files import write_text
+from nmt.utils.text import counted, printable
 
-FRAME_BYTES = 160_000  # of a page, about, without data and the chart library
-LONG_WORDS = (
-    30  # shortest sentence that translations side by side begin with, if sets have longer ones
-)
+LONG_WORDS = 30
+"""Shortest sentence that translations side by side begin with, if all test sets have longer ones."""
 
 SECTIONS = {
     "length": "By length",
@@ -43,14 +50,6 @@ SECTIONS = {
     "translations": "Translations",
     "configuration": "Configurations",
 }
-OF_EACH_SET: dict[str, Callable[[Comparison, str], Any]] = {
-    "headline": headline,
-    "retention": retention_table,
-    "lengths": partial(lengths_table, keys=["bleu"]),
-    "scores": scores_table,
-    "seeds": seeds_table,
-}
-WITHIN_SCORES = ("significance", "training")  # sections of the same template
 
 
 def build_page(
@@ -71,74 +70,76 @@ def build_page(
         claims: that the runs decide.
     """
     report = report or PageConfig()
-    runs = comparison.runs
+    runs, sets = comparison.runs, comparison.sets
     models, live, left_out = fitted_models(runs, report)
-    library = embed.packed(embed.chart_library())
-    data: dict[str, Any] = {"overview": overview(comparison), "live": live}
-    beside = len(library) + len(embed.packed(data)) + FRAME_BYTES
-    data["alignments"], data["translations"] = fitted_sentences(
-        comparison, report.sentences, beside
-    )
-    has_live = bool(models or left_out)
-    hidden = {"live": not has_live, "significance": len(runs) == 1, "claims": claims is None}
-    shown = [key for key in SECTIONS if not hidden.get(key)]
-    longest = [comparison.by_length(name)["from"].max() for name in comparison.sets]
-    trained = any(run.results.get("train") or run.results.get("history") for run in runs)
+    alignments, translations = fitted_sentences(comparison, report.sentences)
+    data = {
+        "overview": overview(comparison),
+        "live": live,
+        "alignments": alignments,
+        "translations": translations,
+    }
+    program, library = embed.program("main.mjs"), embed.chart_library()
+    digests = [hashlib.sha256(text.encode()).digest() for text in (program, library)]
+    scripts = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
+    missing = {
+        "live": not (models or left_out),
+        "significance": len(runs) == 1,
+        "claims": claims is None,
+        "training": not any(r.results.get("train") or r.results.get("history") for r in runs),
+    }
+    longest = [comparison.by_length(name)["from"].max() for name in sets]
     outside = sum(run.external for run in runs)
     counts = [counted(len(runs) - outside, "run")] * (outside < len(runs))
     if outside:
         counts.append(counted(outside, "other system" if counts else "system"))
-    subtitle = " and ".join(counts)
-    if comparison.sets:
-        subtitle += f" on {', '.join(comparison.sets)}"
-    return embed.write_page(
-        path,
-        {"data": embed.packed(data), "library": library, **models},
-        title=title or names_of(comparison.groups),
-        subtitle=subtitle,
-        navigation={key: SECTIONS[key] for key in shown if trained or key != "training"},
-        sections=[key for key in shown if key not in WITHIN_SCORES],
-        alone=len(runs) == 1,
-        sets=[
-            {"name": name} | {key: make(comparison, name) for key, make in OF_EACH_SET.items()}
-            for name in comparison.sets
-        ],
-        unfinished=["/".join(folder.parts[-2:]) for folder in comparison.unfinished],
-        left_out=left_out,
-        fewest=FEWEST,
-        level=LEVEL,
-        least=LONG_WORDS if longest and min(longest) > LONG_WORDS else 0,
-        training=training_table(runs),
-        published=paper_table(),
-        settings=settings_table(runs),
-        claims=claims and claims.table,
-        commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
+    text = (
+        _templates()
+        .get_template("page.html")
+        .render(
+            scripts=Markup(" ".join(scripts)),
+            workers="blob:" if models else Markup("'none'"),
+            style=Markup(embed.asset("style.css")),
+            program=Markup(program),
+            payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
+            title=title or names_of(comparison.groups),
+            subtitle=" and ".join(counts) + (f" on {', '.join(sets)}" if sets else ""),
+            sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
+            alone=len(runs) == 1,
+            sets=[
+                {
+                    "name": name,
+                    "headline": headline(comparison, name),
+                    "retention": retention_table(comparison, name),
+                    "lengths": lengths_table(comparison, name, keys=["bleu"]),
+                    "scores": scores_table(comparison, name),
+                    "seeds": seeds_table(comparison, name),
+                }
+                for name in sets
+            ],
+            unfinished=["/".join(folder.parts[-2:]) for folder in comparison.unfinished],
+            left_out=left_out,
+            fewest=FEWEST,
+            level=LEVEL,
+            least=LONG_WORDS if longest and min(longest) > LONG_WORDS else 0,
+            training=training_table(runs),
+            published=paper_table(),
+            settings=settings_table(runs),
+            claims=claims and claims.table,
+            commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
+        )
     )
+    write_text(Path(path), text)
+    return Path(path)
 
 
-def build_explorer(
-    rows: Sequence[Mapping[str, Any]],
-    path: str | Path,
-    *,
-    title: str = "Alignments",
-    label: str = "translation",
-) -> Path:
-    """Writes a page that holds the alignment explorer alone, for any sentences.
-
-    Args:
-        rows: records as in `alignments/<set>.jsonl` (weights null without attention). Rows with the
-            same `id` are the same source decoded several ways and need a `run` each.
-        path: the HTML file to write.
-        label: name of rows without `run`.
-    """
-    sentences = aligned_sentences((row.get("run", label), row, None) for row in rows)
-    return embed.write_page(
-        path,
-        {"data": embed.packed({"alignments": {"text": sentences}})},
-        title=title,
-        subtitle=counted(len(sentences), "sentence"),
-        navigation={},
-        sections=["explorer"],
-        alone=False,
-        sets=[],
+@functools.cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )

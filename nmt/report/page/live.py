@@ -10,8 +10,8 @@ from typing import Any
 
 from nmt.config import PageConfig
 from nmt.data.tokenise import tokeniser
+from nmt.report.heatmap import spread
 from nmt.report.page import embed
-from nmt.report.page.payload import spread
 from nmt.report.runs import FinishedRun, grouped
 
 FILE = "live.bin"
@@ -40,23 +40,23 @@ def fitted_models(
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     left_out = {}
     for members in grouped(runs).values():
-        run = next((run for run in members if _file(run).is_file()), members[0])
-        if _file(run).is_file():
+        run = next((run for run in members if _file(run).is_file()), None)
+        if run is not None:
             kinds["model.scoring._target_" in run.flat].append(run)
-        elif not run.external:
-            left_out[run.label] = f"its folder holds no {FILE}; its train.log says why"
+        elif not members[0].external:
+            left_out[members[0].label] = f"its folder holds no {FILE}; its train.log says why"
     for alike in kinds.values():
         alike.sort(key=lambda run: -(run.results.get("max_length") or 0))
     room = LIMIT if report.live == "auto" else float("inf")
     models: dict[str, str] = {}
-    for run in (run for turn in zip_longest(*kinds.values()) for run in turn if run):
+    for run in (run for pair in zip_longest(*kinds.values()) for run in pair if run):
         model = base64.b64encode(_file(run).read_bytes()).decode("ascii")
-        if len(model) > room:
+        if len(model) <= room:
+            room -= len(model)
+            models[run.label] = model
+        else:
             limit = f"all models together take {LIMIT // 10**6} MB at most"
             left_out[run.label] = f"{limit}; report.live=true takes all"
-            continue
-        room -= len(model)
-        models[run.label] = model
     if not models:
         return {}, None, left_out
     payloads = {f"live-{n}": model for n, model in enumerate(models.values())}
@@ -78,5 +78,5 @@ def _offered(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     moses = tokeniser(languages[0])
     return [
         {"words": len(words), "text": moses.detokenise(words)}
-        for words in spread(ascending, min(OFFERED, len(ascending)))
+        for words in spread(ascending, OFFERED)
     ]

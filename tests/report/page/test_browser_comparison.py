@@ -10,7 +10,7 @@ from tests.report.page.elements import Elements
 pytestmark = IN_BROWSER
 
 
-def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
+def test_runs_are_switched_and_grouped(page: Any) -> None:
     assert lines(page) == 5
     assert page.inner_text("#run-count") == "5 of 5 runs shown"
     drawn_after(
@@ -21,13 +21,6 @@ def test_runs_are_switched_filtered_and_grouped(page: Any) -> None:
     assert not hidden.is_visible()
     drawn_after(page, "#length-chart", lambda: page.click("#all-on"))
     assert lines(page) == 5
-    seeds = page.locator("#filters fieldset", has_text="Seed")
-    drawn_after(page, "#length-chart", lambda: seeds.get_by_label("2").uncheck())
-    assert page.inner_text("#run-count") == "3 of 5 runs shown"
-    models = page.locator("#filters fieldset", has_text="Model")
-    drawn_after(page, "#length-chart", lambda: models.get_by_label("RNNencdec").uncheck())
-    assert page.inner_text("#run-count") == "2 of 5 runs shown"
-    drawn_after(page, "#length-chart", lambda: page.click("#all-on"))
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     assert lines(page) == 3
     assert "Band: 95 % bootstrap interval over sentences" in page.inner_text("#length-note")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from nmt.report.comparison import compare_runs
-from nmt.report.page import build_explorer, build_page
+from nmt.report.page import build_page
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.browser import IN_BROWSER, Opened, barriers, drawn_after, lines
+from tests.helpers.browser import ENCDEC, IN_BROWSER, Opened, barriers, drawn_after, lines
 from tests.helpers.run_folders import make_run
 
 pytestmark = IN_BROWSER
@@ -45,7 +45,7 @@ def test_every_width_and_scheme_can_be_read(
     assert min(width, 1400) * 0.8 < chart < width
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     assert barriers(page) == []
-    page.check("#explorer-kind input[value=fixed]")
+    page.select_option("#explorer-run", ENCDEC)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if folder := os.environ.get("SCREENSHOTS"):
         page.screenshot(path=Path(folder, f"page-{width}-{scheme}.png"), full_page=True)
@@ -84,17 +84,15 @@ def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
         reached.add(page.evaluate("document.activeElement.id"))
     for name in ("set", "grouped", "all-on", "metric", "bands", "tested", "bucket"):
         assert name in reached
-    for name in ("find", "sentence", "run", "play", "next", "slider", "stage", "link", "copy"):
+    for name in ("find", "sentence", "run", "next", "slider", "stage", "link", "copy"):
         assert f"explorer-{name}" in reached
 
 
 def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
-    empty = Opened(chromium, build_explorer([], tmp_path / "empty.html"))
-    assert "No sentence was kept" in empty.page.inner_text("#explorer-section")
-    empty.close()
     bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}})
     opened = Opened(chromium, build_page(compare_runs([bare]), tmp_path / "bare.html"))
     assert not opened.page.is_visible("#length-section")
+    assert "No sentence was kept" in opened.page.inner_text("#explorer-section")
     opened.close()
     alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)])[0]
     single = Opened(chromium, build_page(compare_runs(alone), tmp_path / "single.html"))

@@ -62,9 +62,9 @@ def test_the_page_computes_and_searches_as_torch_does(
     model: str, scoring: str, state_input: str, bpe: bool, tmp_path: Path
 ) -> None:
     trained = drawn_model(model, scoring=scoring, state_input=state_input, bpe=bpe)
-    texts = sentences(6)
+    texts = sentences(4, 14)
     same = rounded(trained)
-    for beam in (1, 4, 12):
+    for beam in (1, 12):
         found = in_the_page(trained, tmp_path, texts=texts, beam=beam)
         hypotheses = in_python(same, texts, beam)
         encoded = [same.source.encode(text.split()) for text in texts]

@@ -41,31 +41,6 @@ export function expectationText({ source, weights }, i) {
   return [...parts, ...(rest >= 0.005 ? [`${fixed(rest)} of the others`] : [])].join(" + ");
 }
 
-/** Position of the largest weight at each step but the last; empty without attention. */
-export const path = ({ weights }) => (weights ?? []).slice(0, -1).map((row) => row.indexOf(Math.max(...row)));
-
-/** Share of steps that read the word right after the one before: 1 on a clean diagonal. */
-export function diagonality(decoding) {
-  const steps = path(decoding);
-  return steps.length < 4 ? 0 : mean(steps.map((j, i) => Number(j === (i === 0 ? 0 : steps[i - 1] + 1))));
-}
-
-/** How clearly a phrase is written in another order than it is read: the mass on the longest run of steps backwards. */
-export function reordering(decoding) {
-  const steps = path(decoding);
-  let best = { mass: 0, from: 0, to: 0 };
-  let from = 0;
-  for (let i = 1; i <= steps.length; i++) {
-    if (i < steps.length && steps[i] === steps[i - 1] - 1) continue;
-    const mass = i - from > 1 ? sum(steps.slice(from, i).map((j, k) => decoding.weights[from + k][j])) : 0;
-    if (mass > best.mass) best = { mass, from, to: i - 1 };
-    from = i;
-  }
-  return best;
-}
-
-export const meanEntropy = (decoding) => mean(decoding.attention_entropy ?? decoding.weights.map(entropy));
-
 /** Difference between runs on a sentence: the range of their sentence BLEU, else of their scores per word. */
 export function difference(sentence) {
   const runs = Object.values(sentence.by);
@@ -74,34 +49,9 @@ export function difference(sentence) {
   return values.length > 1 ? Math.max(...values) - Math.min(...values) : 0;
 }
 
-/** The decoding of a sentence by the first run with attention, if any. */
-export const attended = (sentence) => Object.values(sentence.by).find((run) => run.weights);
-
-/** Sentence of each preset: {words, reordered, long}: {sentence, step}, or missing. */
-export function presets(sentences) {
-  const highest = (value) => sentences.reduce((best, sentence) => {
-    const found = { sentence, step: 0, ...value(sentence) };
-    return found.value > (best?.value ?? 0) ? found : best;
-  }, undefined);
-  const clear = ({ length, ...sentence }) => (length >= 4 && length <= 30 ? attended(sentence) : undefined);
-  return {
-    // of two clean diagonals the longer says more
-    words: highest((sentence) => (clear(sentence) ? { value: diagonality(clear(sentence)) + Math.min(sentence.length, 15) / 100 } : { value: 0 })),
-    reordered: highest((sentence) => {
-      const { mass, from } = reordering(clear(sentence) ?? {});
-      return { value: mass, step: from };
-    }),
-    long: highest((sentence) => ({ value: sentence.length })),
-  };
-}
-
-/** Sentences in the order asked for: `length`, `difference` (largest first) or `entropy` (widest first). */
+/** Sentences in the order asked for: `length`, or `difference` between runs (largest first). */
 export function ordered(sentences, by) {
-  const value = {
-    length: (sentence) => sentence.length,
-    difference: (sentence) => -difference(sentence),
-    entropy: (sentence) => (attended(sentence) ? -meanEntropy(attended(sentence)) : 1),
-  }[by];
+  const value = by === "length" ? ({ length }) => length : (sentence) => -difference(sentence);
   const keyed = sentences.map((sentence) => [value(sentence), sentence]);
   keyed.sort((a, b) => a[0] - b[0] || a[1].length - b[1].length || a[1].id - b[1].id);
   return keyed.map(([, sentence]) => sentence);

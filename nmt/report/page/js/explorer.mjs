@@ -1,28 +1,27 @@
 // The alignment explorer: pick a sentence, step through what was written, see what was read for each word.
 
-import { attended, difference, energyText, entropy, expectationText, inWords, meanEntropy, ordered, presets, sum } from "./alignment.mjs";
+import { difference, entropy, expectationText, inWords, ordered, sum } from "./alignment.mjs";
 import { runnerRows, weightRow } from "./bars.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
-import { saveButtons } from "./save.mjs";
 import { readLink, shareField } from "./share.mjs";
 import { onResize, stepper } from "./stepper.mjs";
 
-const PAUSE = 900; // milliseconds a word while playing
+const TYPICAL = 12; // words of the sentence that is shown first, at least
 
 /** Starts the explorer over {set: sentences}; returns {has, open}. */
 export function startExplorer(alignments) {
-  const ui = Object.fromEntries(["set", "sort", "find", "sentence", "run", "kind", "map", "play", "said", "log", "energies", "runners", "hover"].map((name) => [name, byId(`explorer-${name}`)]));
+  const ui = Object.fromEntries(["set", "sort", "find", "sentence", "run", "map", "said", "energies", "runners"].map((name) => [name, byId(`explorer-${name}`)]));
   const write = (name, text) => { byId(`explorer-${name}`).textContent = text; };
   const sets = Object.keys(alignments).filter((name) => alignments[name].length);
   byId("explorer-section").classList.toggle("empty", sets.length === 0);
   byId("explorer-none").hidden = sets.length > 0;
   if (!sets.length) return { has: () => false, open: () => {} };
 
-  const state = { set: sets[0], sentence: null, run: null, decoding: null, timer: null };
+  const state = { set: sets[0], sentence: null, run: null, decoding: null };
   const share = shareField("explorer");
-  const steps = stepper("explorer", show, { keys: { " ": play, r: nextRun }, acted: pause });
+  const steps = stepper("explorer", show, { r: nextRun });
   let picture = null;
 
   // Sentences
@@ -35,9 +34,7 @@ export function startExplorer(alignments) {
   function describe(sentence) {
     const words = sentence.source.slice(0, -1).join(" ");
     const start = words.length > 60 ? `${words.slice(0, 59)}…` : words;
-    const decoding = attended(sentence);
-    const value = { length: sentence.length, difference: fixed(difference(sentence), 1), entropy: `${decoding ? fixed(meanEntropy(decoding)) : "–"} nats` };
-    return `${value[ui.sort.value]} · ${start}`;
+    return `${ui.sort.value === "length" ? sentence.length : fixed(difference(sentence), 1)} · ${start}`;
   }
   const find = (set, id) => alignments[set]?.find((sentence) => String(sentence.id) === String(id));
 
@@ -45,8 +42,6 @@ export function startExplorer(alignments) {
   function openSet(set) {
     state.set = set;
     ui.set.value = set;
-    const found = presets(alignments[set]);
-    for (const button of document.querySelectorAll("[data-preset]")) button.disabled = !found[button.dataset.preset];
     list();
   }
   function openSentence(sentence, { run = state.run, step = 0 } = {}) {
@@ -57,35 +52,20 @@ export function startExplorer(alignments) {
     openRun(labels.includes(run) ? run : labels.find((label) => sentence.by[label].weights) ?? labels[0], step);
   }
   function openRun(run, step = steps.step) {
-    pause();
     const decoding = state.sentence.by[run];
     Object.assign(state, { run, decoding });
     ui.run.value = run;
-    for (const box of ui.kind.querySelectorAll("input")) {
-      const kind = box.value === "attention";
-      box.checked = kind === Boolean(decoding.weights);
-      box.disabled = !Object.values(state.sentence.by).some(({ weights }) => Boolean(weights) === kind);
-    }
     write("reference", state.sentence.reference.join(" ") || "–");
     const bleu = decoding.bleu ?? null;
     write("written", decoding.target.slice(0, -1).join(" ") + (bleu === null ? "" : ` (BLEU ${fixed(bleu, 1)})`));
     byId("explorer-attention").hidden = decoding.weights === null;
     byId("explorer-fixed").hidden = decoding.weights !== null;
-    ui.log.replaceChildren();
     draw();
     steps.go(step, decoding.target.length - 1);
-  }
-  function openKind(attention) {
-    const run = Object.keys(state.sentence.by).find((label) => Boolean(state.sentence.by[label].weights) === attention);
-    if (run) openRun(run);
   }
   function nextRun() {
     const labels = Object.keys(state.sentence.by);
     openRun(labels[(labels.indexOf(state.run) + 1) % labels.length]);
-  }
-  function openPreset(name) {
-    const { sentence, step } = presets(alignments[state.set])[name];
-    openSentence(sentence, { run: name === "long" || sentence.by[state.run]?.weights ? state.run : null, step });
   }
   function open(set, id, options = {}) {
     const sentence = find(set, id);
@@ -107,7 +87,7 @@ export function startExplorer(alignments) {
     const label = decoding.weights
       ? `Alignment of ${written} with ${plural(decoding.source.length, "source word")} by ${state.run}; the table beside it has the weights of the current word`
       : `${state.run}: one fixed vector of the whole source sentence feeds each of ${written}`;
-    picture = heatmap(ui.map, decoding, { choose: (i) => { pause(); steps.go(i); }, hover: point, label });
+    picture = heatmap(ui.map, decoding, { choose: (i) => steps.go(i), label });
   }
   function show(i) {
     const { decoding } = state;
@@ -121,10 +101,6 @@ export function startExplorer(alignments) {
     write("context", expectationText(decoding, i));
     if (decoding.weights) weigh(decoding, i);
     ui.runners.tBodies[0].replaceChildren(...runnerRows(decoding, i));
-    if (ui.log.lastChild?.value !== i + 1) {
-      ui.log.append(h("li", { value: i + 1 }, h("button", { type: "button", onclick: () => { pause(); steps.go(i); }, text: said })));
-      ui.log.scrollTop = ui.log.scrollHeight;
-    }
     share({ set: state.set, sentence: state.sentence.id, run: state.run, word: i + 1 });
     return `word ${i + 1}, ${word}`;
   }
@@ -140,56 +116,21 @@ export function startExplorer(alignments) {
     const nats = decoding.attention_entropy?.[i] ?? entropy(weights);
     write("totals", `Sum of the weights ${fixed(sum(weights))}; entropy ${fixed(nats)} nats (uniform: ${fixed(Math.log(weights.length))}).`);
   }
-  function point(place) {
-    const { target, source, weights, log_normaliser: z } = state.decoding;
-    const [i, j] = place ?? [];
-    if (!place) write("hover", "");
-    else if (!weights) write("hover", `${target[i]} ← the fixed vector`);
-    else write("hover", `${target[i]} ← ${source[j]}: weight ${fixed(weights[i][j], 3)}, energy ${energyText(weights[i][j], z?.[i])}`);
-  }
 
-  // Playing
-  function pause() {
-    clearInterval(state.timer);
-    state.timer = null;
-    ui.play.textContent = "Play";
-    ui.play.setAttribute("aria-pressed", "false");
-  }
-  function play() {
-    if (state.timer) return pause();
-    if (steps.step === steps.last) steps.go(0);
-    ui.play.textContent = "Pause";
-    ui.play.setAttribute("aria-pressed", "true");
-    state.timer = setInterval(() => {
-      if (steps.step === steps.last) pause();
-      else steps.go(steps.step + 1);
-    }, PAUSE);
-  }
-
-  const all = sets.flatMap((set) => alignments[set].flatMap(({ by }) => Object.values(by)));
-  ui.kind.hidden = new Set(all.map(({ weights }) => Boolean(weights))).size < 2;
   setOptions(ui.set, sets.map((name) => [name, name]));
   byId("explorer-set-field").hidden = sets.length < 2;
-  ui.map.after(saveButtons(() => ui.map.querySelector("svg"), () => `${state.run} sentence ${state.sentence.id}`));
   ui.set.addEventListener("change", () => { openSet(ui.set.value); openSentence(alignments[state.set][0]); });
   ui.sort.addEventListener("change", list);
   ui.find.addEventListener("input", list);
   ui.sentence.addEventListener("change", () => openSentence(find(state.set, ui.sentence.value)));
   ui.run.addEventListener("change", () => openRun(ui.run.value));
-  ui.kind.addEventListener("change", ({ target }) => openKind(target.value === "attention"));
-  ui.play.addEventListener("click", play);
-  byId("explorer-clear").addEventListener("click", () => ui.log.replaceChildren());
-  for (const button of document.querySelectorAll("[data-preset]")) button.addEventListener("click", () => openPreset(button.dataset.preset));
   window.addEventListener("hashchange", followLink);
   onResize(ui.map, () => { draw(); picture.step(steps.step); });
 
   const reveal = () => byId("explorer-section").scrollIntoView({ block: "start" });
   openSet(state.set);
   if (followLink()) reveal();
-  else {
-    const { sentence = alignments[state.set][0], step = 0 } = presets(alignments[state.set]).reordered ?? {};
-    openSentence(sentence, { step });
-  }
+  else openSentence(alignments[state.set].find(({ length }) => length >= TYPICAL) ?? alignments[state.set][0]);
   return {
     has: (set, id) => Boolean(find(set, id)),
     open: (set, id) => { if (open(set, id)) { reveal(); byId("explorer-stage").focus({ preventScroll: true }); } },

@@ -26,31 +26,33 @@ export function layout(source, target, room, foot = 6) {
 }
 
 /** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
-export function heatmap(element, decoding, { choose, hover, label }) {
+export function heatmap(element, decoding, { choose, label }) {
   const { source, target, weights } = decoding;
   const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
   const { cell, left, top } = size;
   const columns = source.map((word, j) =>
     svg("text", { class: "source", transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`, text: short(word) }, svg("title", { text: word })));
   const rows = target.map((word, i) =>
-    svg("text", { class: "target", x: left - 7, y: top + (i + 0.5) * cell, "text-anchor": "end", "dominant-baseline": "central", text: short(word), onclick: () => choose(i) }, svg("title", { text: word })));
+    svg("text", { class: "target", x: left - 7, y: top + (i + 0.5) * cell, "text-anchor": "end", "dominant-baseline": "central", text: short(word) }, svg("title", { text: word })));
   const frame = svg("rect", { class: "frame", x: left - 1, width: cell * source.length + 2, height: cell, rx: 2 });
-  const picture = svg("svg", { width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": label });
+  // labels stay in view where cells scroll: those of the columns as a drawing of their own, those of the rows are moved
+  const edge = top - 7;
+  const drawing = (from, height, attributes) => svg("svg", { width: size.width, height, viewBox: `0 ${from} ${size.width} ${height}`, ...attributes });
+  const head = drawing(0, edge, { class: "columns", "aria-hidden": "true" });
+  const picture = drawing(edge, size.height - edge, { role: "img", "aria-label": label });
+  head.append(...columns);
+  const labels = svg("g", {}, svg("rect", { class: "margin", y: top, width: left - 2, height: cell * target.length }), rows);
   picture.append(
     svg("rect", { class: "field", x: left, y: top, width: cell * source.length, height: cell * target.length }),
     weights ? cells(weights, size) : vector(source, target, size),
-    frame, ...columns, ...rows,
+    frame, labels,
   );
-  const at = (event) => {
-    const box = picture.getBoundingClientRect();
-    const j = Math.floor((event.clientX - box.left - left) / cell);
-    const i = Math.floor((event.clientY - box.top - top) / cell);
-    return i >= 0 && i < target.length && j >= 0 && j < source.length ? [i, j] : null;
-  };
-  picture.addEventListener("pointermove", (event) => hover(at(event)));
-  picture.addEventListener("pointerleave", () => hover(null));
-  picture.addEventListener("click", (event) => { const place = at(event); if (place) choose(place[0]); });
-  element.replaceChildren(picture);
+  element.onscroll = () => labels.setAttribute("transform", `translate(${element.scrollLeft} 0)`);
+  picture.addEventListener("click", ({ clientY }) => {
+    const i = Math.floor((clientY - picture.getBoundingClientRect().top + edge - top) / cell);
+    if (i >= 0 && i < target.length) choose(i);
+  });
+  element.replaceChildren(head, picture);
 
   /** Scrolls the drawing within its own frame until a cell is in sight, beside the margin where it can be. */
   function bring(side, at, margin, visible, whole) {

@@ -29,15 +29,15 @@ function startTheme(redraw) {
 async function start() {
   holdNamedSection();
   const data = JSON.parse(await unpack("data"));
-  const overview = data.overview ? startOverview(data.overview) : null;
+  const overview = startOverview(data.overview);
   let live = null;
   startTheme(() => {
-    overview?.redraw();
+    overview.redraw();
     live?.redraw();
   });
-  const drawn = overview?.changed();
+  const drawn = overview.changed();
   const explore = startExplorer(data.alignments);
-  if (overview && data.translations) startTranslations(data.translations, overview, explore);
+  startTranslations(data.translations, overview, explore);
   await drawn;
   document.documentElement.dataset.ready = "true";
   if (!data.live) return;

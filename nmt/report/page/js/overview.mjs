@@ -3,7 +3,7 @@
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
 import { COLOURS, chartWidth, dataTable, draw, legend, sample, theme } from "./plots.mjs";
-import { bucketCounts, caps, comparedRows, looks, passing, scoreRows, trainingRows } from "./series.mjs";
+import { bucketCounts, caps, comparedRows, looks, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
 import { onResize } from "./stepper.mjs";
 import { sortable } from "./tables.mjs";
@@ -12,11 +12,13 @@ const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_wo
 
 const BANDED = 25; // lines whose bands are drawn at first: those of more hide them
 
+const comparedCaption = (control, level) =>
+  `How much better or worse than ${control} each system is at each length: what makes long sentences hard for both cancels. Band: ${level} bootstrap interval that holds at all lengths together; where it leaves the line of ${control}, at 0 and at 1, the systems differ.`;
+
 /** Starts the part of the page about runs as a whole; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
   const on = new Set(overview.runs.map(({ label }) => label));
-  const off = {};
   const listeners = [];
   const [set, metric, tested, bucket, together, compared, bands, training] = ["set", "metric", "tested", "bucket", "grouped", "compared", "bands", "training-metric"].map(byId);
   const scored = Object.keys(overview.sets).length > 0;
@@ -25,10 +27,6 @@ export function startOverview(overview) {
 
   // Which runs are on
   const boxes = new Map();
-  function checkbox(act) {
-    const box = h("input", { type: "checkbox", checked: true, onchange: () => { act(box.checked); changed(); } });
-    return box;
-  }
   function toggle(label, state) {
     if (state) on.add(label);
     else on.delete(label);
@@ -36,25 +34,12 @@ export function startOverview(overview) {
   }
   function everything(state) {
     for (const label of boxes.keys()) toggle(label, state);
-    for (const values of Object.values(off)) values.clear();
-    for (const box of byId("filters").querySelectorAll("input")) box.checked = true;
     changed();
   }
   byId("run-list").replaceChildren(...overview.runs.map(({ label }) => {
-    boxes.set(label, checkbox((state) => toggle(label, state)));
-    return h("li", {}, h("label", {}, boxes.get(label), sample(look.runs.get(label)), h("span", { text: label })));
-  }));
-  byId("filters").replaceChildren(...overview.filters.map(({ key, title, values }) => {
-    off[key] = new Set();
-    return h("fieldset", {}, h("legend", { text: title }), [...new Set(values)].map((value) => {
-      const box = checkbox((state) => {
-        if (state) off[key].delete(value);
-        else off[key].add(value);
-        const pass = new Set(passing(overview, off));
-        for (const label of boxes.keys()) toggle(label, pass.has(label));
-      });
-      return h("label", {}, box, h("span", { text: value }));
-    }));
+    const box = h("input", { type: "checkbox", checked: true, onchange: () => { toggle(label, box.checked); changed(); } });
+    boxes.set(label, box);
+    return h("li", {}, h("label", {}, box, sample(look.runs.get(label)), h("span", { text: label })));
   }));
 
   // Charts
@@ -82,8 +67,7 @@ export function startOverview(overview) {
     legend(byId("length-legend"), names, lookOf(groups));
     const table = main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
-    const { caption, compared: captions } = overview.sets[set.value];
-    byId("length-note").textContent = kind === "score" ? caption : captions[control];
+    byId("length-note").textContent = kind === "score" ? overview.sets[set.value].caption : comparedCaption(control, overview.level);
   }
   async function trainingChart() {
     const rows = trainingRows(overview, training.value, on, together.checked);
@@ -102,7 +86,7 @@ export function startOverview(overview) {
     const titled = (keys) => Object.keys(overview.scores).filter((key) => keys.has(key)).map((key) => [key, overview.scores[key].title]);
     setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
     setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
-    const controls = Object.keys(overview.sets[set.value].compared);
+    const { controls } = overview.sets[set.value];
     const kinds = [["difference", "less that of"], ["ratio", "divided by that of"]];
     setOptions(compared, [["score", "itself"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
     byId("compared-field").hidden = controls.length < 2;

@@ -2,12 +2,6 @@
 
 import { mean } from "./alignment.mjs";
 
-/** Labels of the runs that pass every filter: `off` is {key: Set of values switched off}. */
-export function passing(overview, off) {
-  const passes = (index) => overview.filters.every((filter) => !off[filter.key]?.has(filter.values[index]));
-  return overview.runs.filter((_, index) => passes(index)).map((run) => run.label);
-}
-
 /** Look of each run and each group by name: a colour a group; dash and shape tell apart seeds, and groups of one colour. */
 export function looks(overview, colours) {
   const look = (group, seed) => ({ colour: group % colours, variant: Math.floor(group / colours) + seed });

@@ -6,10 +6,9 @@ import { byId } from "./dom.mjs";
  *
  * @param show shows a step: (step) => text for the slider
  * @param keys other keys: {name: function}
- * @param acted called where a person steps
  * @returns {{go, last, step}} `go(step, last)` shows a step, of `last + 1` from now on where it is given
  */
-export function stepper(prefix, show, { keys = {}, acted = () => {} } = {}) {
+export function stepper(prefix, show, keys = {}) {
   const [stage, previous, next, slider] = ["stage", "previous", "next", "slider"].map((name) => byId(`${prefix}-${name}`));
   const state = { step: 0, last: 0, go };
 
@@ -22,25 +21,21 @@ export function stepper(prefix, show, { keys = {}, acted = () => {} } = {}) {
     next.disabled = state.step === last;
     slider.setAttribute("aria-valuetext", show(state.step));
   }
-  function walk(step) {
-    acted();
-    go(step);
-  }
-  previous.addEventListener("click", () => walk(state.step - 1));
-  next.addEventListener("click", () => walk(state.step + 1));
-  slider.addEventListener("input", () => walk(Number(slider.value)));
+  previous.addEventListener("click", () => go(state.step - 1));
+  next.addEventListener("click", () => go(state.step + 1));
+  slider.addEventListener("input", () => go(Number(slider.value)));
   const moves = {
-    ArrowRight: () => walk(state.step + 1),
-    ArrowDown: () => walk(state.step + 1),
-    ArrowLeft: () => walk(state.step - 1),
-    ArrowUp: () => walk(state.step - 1),
-    Home: () => walk(0),
-    End: () => walk(state.last),
+    ArrowRight: () => go(state.step + 1),
+    ArrowDown: () => go(state.step + 1),
+    ArrowLeft: () => go(state.step - 1),
+    ArrowUp: () => go(state.step - 1),
+    Home: () => go(0),
+    End: () => go(state.last),
     ...keys,
   };
   stage.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
-    if (!Object.hasOwn(moves, event.key) || (event.key === " " && event.target.matches("button, summary"))) return;
+    if (!Object.hasOwn(moves, event.key)) return;
     moves[event.key]();
     event.preventDefault();
   });

@@ -27,46 +27,12 @@ test("a step and its context are told in words", () => {
   assert.equal(a.expectationText(wide, 0), "0.20 h(a) + 0.20 h(b) + 0.20 h(c) + 0.20 h(d) + 0.20 of the others");
 });
 
-test("diagonals and phrases turned round are told apart", () => {
-  const eye = [0, 1, 2, 3, 4].map((i) => [0, 1, 2, 3, 4].map((j) => (i === j ? 0.9 : 0.025)));
-  const straight = decoded(["a", "b", "c", "d", "</s>"], eye);
-  assert.equal(a.diagonality(straight), 1);
-  assert.equal(a.reordering(straight).mass, 0);
-  const found = a.reordering(turned);
-  assert.deepEqual([found.from, found.to], [0, 2]);
-  near(found.mass, 0.71 + 0.8 + 0.9);
-});
-
-function sentence(id, length, order, extra = {}) {
-  const source = [...Array.from({ length }, (_, j) => `s${j}`), "</s>"];
-  const steps = [...order, length];
-  const weights = steps.map((j) => source.map((_, k) => (k === j ? 0.9 : 0.1 / length)));
-  const search = { source, target: steps.map((j) => `t${j}`), weights, bleu: 40, score: -4 };
-  return { id, length, source, by: { search, ...extra } };
-}
-
-test("presets choose the diagonal, the phrase turned round and the longest", () => {
-  const other = { encdec: { target: ["x"], bleu: 10, score: -9, weights: null } };
-  const sentences = [
-    sentence(1, 6, [0, 1, 2, 3, 4, 5]),
-    sentence(2, 8, [0, 3, 2, 1, 4, 5, 6, 7], other),
-    sentence(3, 40, [...Array(40).keys()]),
-  ];
-  const found = a.presets(sentences);
-  assert.equal(found.words.sentence.id, 1);
-  assert.deepEqual([found.reordered.sentence.id, found.reordered.step], [2, 1]);
-  assert.deepEqual([found.long.sentence.id, found.long.step], [3, 0]);
-  const fixed = a.presets([{ ...sentences[0], by: other }]);
-  assert.deepEqual([fixed.words, fixed.reordered, fixed.long.sentence.id], [undefined, undefined, 1]);
-});
-
-test("sentences sort by length, by difference between runs, by entropy", () => {
-  const wide = sentence(5, 5, [0, 1, 2, 3, 4]);
-  wide.by.search.weights = wide.by.search.weights.map((row) => row.map(() => 1 / 6));
-  const apart = sentence(6, 7, [0, 1, 2, 3, 4, 5, 6], { encdec: { target: ["x"], bleu: 12.5, score: -9, weights: null } });
-  const sentences = [apart, wide, sentence(4, 9, [...Array(9).keys()])];
-  assert.equal(a.difference(apart), 27.5);
-  assert.deepEqual(a.ordered(sentences, "length").map((s) => s.id), [5, 6, 4]);
-  assert.deepEqual(a.ordered(sentences, "difference").map((s) => s.id), [6, 5, 4]);
-  assert.equal(a.ordered(sentences, "entropy")[0].id, 5);
+test("sentences sort by length and by difference between runs", () => {
+  const sentence = (id, length, by) => ({ id, length, by });
+  const apart = sentence(6, 7, { search: { bleu: 40 }, encdec: { bleu: 12.5 } });
+  const unscored = sentence(5, 5, { a: { bleu: null, score: -4, target: ["x", "y"] }, b: { score: -9, target: ["x"] } });
+  const sentences = [apart, unscored, sentence(4, 9, { search: { bleu: 40, score: -4, target: ["x"] } })];
+  assert.deepEqual(sentences.map(a.difference), [27.5, 7, 0]);
+  assert.deepEqual(a.ordered(sentences, "length").map(({ id }) => id), [5, 6, 4]);
+  assert.deepEqual(a.ordered(sentences, "difference").map(({ id }) => id), [6, 5, 4]);
 });

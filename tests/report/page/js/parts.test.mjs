@@ -56,7 +56,6 @@ const overview = {
     { label: "s2", group: 1, history: [{ update: 10, train_nll_per_word: 1 }, { update: 20, train_nll_per_word: null }] },
   ],
   groups: ["e", "s"],
-  filters: [{ key: "model", title: "Model", values: ["E", "S", "S"] }, { key: "seed", title: "Seed", values: ["1", "1", "2"] }],
   level: "95 %",
   curves: [
     ...curve("score", "e", null, [10, 5], [8, 4], [12, 6]),
@@ -75,11 +74,6 @@ const overview = {
   ],
 };
 const on = new Set(["e1", "s1", "s2"]);
-
-test("filters work together", () => {
-  assert.deepEqual(series.passing(overview, {}), ["e1", "s1", "s2"]);
-  assert.deepEqual(series.passing(overview, { model: new Set(["E"]), seed: new Set(["2"]) }), ["s1"]);
-});
 
 test("groups have their curve and its band, seeds a curve alone", () => {
   const values = (rows) => rows.map(({ series: name, words, value, low }) => [name, words, value, low]);

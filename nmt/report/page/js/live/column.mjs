@@ -5,7 +5,6 @@ import { runnerRows, weightRow } from "../bars.mjs";
 import { h } from "../dom.mjs";
 import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
-import { saveButtons } from "../save.mjs";
 import { drawStates, likeness } from "./vector.mjs";
 
 const SHOWN = 6; // source words of a step
@@ -29,9 +28,7 @@ export function column(model, { choose, force }) {
   const head = (...titles) => h("thead", {}, h("tr", {}, titles.map((text) => (text === "" ? h("td") : h("th", { scope: "col", text })))));
   const reads = h("table", { class: "bars" }, h("caption", { text: "Reads" }), head("Source word", "", "Weight", "Energy"), ui.read);
   const runners = h("table", { class: "bars" }, h("caption", { text: "Runners-up (click one to force it)" }), head("Word", "", "Probability"), ui.runners);
-  const save = saveButtons(() => ui.map.querySelector("svg"), () => `${model.label} ${record.target.slice(0, 5).join(" ")}`);
-  save.hidden = true;
-  const element = h("article", { class: "live-column", "aria-label": model.label }, h("h3", { text: model.label }), ui.words, ui.figures, ui.map, save, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
+  const element = h("article", { class: "live-column", "aria-label": model.label }, h("h3", { text: model.label }), ui.words, ui.figures, ui.map, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
   let record = null;
   let buttons = [];
   let picture = null;
@@ -43,7 +40,7 @@ export function column(model, { choose, force }) {
     const label = record.weights
       ? `Attention of ${written} over ${plural(record.source.length, "source word")} in ${model.label}`
       : `${model.label}: one fixed vector feeds each of ${written}`;
-    picture = heatmap(ui.map, record, { choose, hover: () => {}, label });
+    picture = heatmap(ui.map, record, { choose, label });
     picture.step(at);
   }
 
@@ -63,7 +60,6 @@ export function column(model, { choose, force }) {
       "decoded in": `${fixed(record.seconds)} s${record.finished ? "" : "; stopped at the length limit"}`,
     };
     ui.figures.replaceChildren(...Object.entries(figures).map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
-    save.hidden = false;
     ui.states.replaceChildren();
     if (record.states) {
       const S = record.source.length;

@@ -6,7 +6,7 @@ import { readLink, shareField } from "../share.mjs";
 import { onResize, stepper } from "../stepper.mjs";
 import { column } from "./column.mjs";
 import { startModels } from "./models.mjs";
-import { joinClause, mark } from "./sentence.mjs";
+import { joinClause } from "./sentence.mjs";
 
 const SHORT = 20; // words of a sentence that is joined on
 const KEPT = 12; // rows of the history
@@ -14,7 +14,7 @@ const KEPT = 12; // rows of the history
 /** Starts the panel over the models of the page, once all are loaded; returns {redraw}. */
 export async function startLive({ models: labels, sentences }) {
   const models = await startModels(labels);
-  const ui = Object.fromEntries(["panel", "text", "marks", "unknown", "translate", "longer", "shorter", "pick", "stop", "progress", "first", "second", "attention", "beam", "replace", "said", "stage", "columns", "table", "history"].map((name) => [name, byId(`live-${name}`)]));
+  const ui = Object.fromEntries(["panel", "text", "unknown", "translate", "longer", "shorter", "pick", "stop", "progress", "first", "second", "attention", "beam", "replace", "said", "stage", "columns", "table", "history"].map((name) => [name, byId(`live-${name}`)]));
   const { languages: [source], search } = models[0].about;
   const short = sentences.filter(({ words }) => words <= SHORT);
   const state = { columns: [], joined: [], next: 0, history: [], turn: 0 };
@@ -29,10 +29,8 @@ export async function startLive({ models: labels, sentences }) {
   const knows = async (word) => (await readAll(word)).every(({ known }) => known[0] === true);
   async function read() {
     const text = ui.text.value;
-    ui.marks.textContent = text;
     const found = await readAll(text);
     if (text !== ui.text.value) return;
-    mark(ui.marks, text, found[0].words, found[0].words.map((_, i) => found.every(({ known }) => known[i] ?? true)));
     ui.unknown.textContent = found.flatMap(({ words, known }, n) => {
       const missing = [...new Set(words.filter((_, i) => !known[i]))];
       const named = `${missing.slice(0, 12).join(", ")}${missing.length > 12 ? ", …" : ""}`;

@@ -1,0 +1,111 @@
+"""A W&B workspace that lays runs over one another in native panels, and the comparison page beside.
+
+The panels draw what `nmt.report.loggers` and the training log. `wandb-workspaces` is an extra.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from nmt.report.comparison import Comparison
+from nmt.report.loggers import (
+    CURVES,
+    FIGURES,
+    HEATMAPS,
+    LENGTH,
+    PAGE,
+    SCORES,
+    TRANSLATIONS,
+    UPDATE,
+    log_page,
+)
+from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
+from nmt.utils.errors import InputError, RunError, first_line
+
+COMPARISON = "comparison/page"
+OVER_UPDATES = {
+    "valid/bleu": "Development BLEU (greedy)",
+    "valid/nll_per_word": "Development NLL per word (nats)",
+    "train/nll_per_word": "Training NLL per word (nats)",
+    "valid/attention_entropy": "Attention entropy (nats)",
+    "valid/eos_weight": "Attention on </s>",
+    "valid/alignment_error_rate": "Development alignment error rate",
+}
+
+
+def check_project(text: str) -> None:
+    """Checks `wandb=` at the start of a comparison.
+
+    Raises:
+        InputError: for what is no ENTITY/PROJECT, without the extra, and without a login.
+    """
+    need("wandb_workspaces.workspaces", "wandb", f"wandb={text}")
+    if not re.fullmatch(r"[\w.-]+/[^/\\#?%:\s]+", text):
+        raise InputError(f"wandb={text}: must be ENTITY/PROJECT, such as my-team/nmt")
+    if not has_wandb_key():
+        raise InputError(f"wandb={text}: {WITHOUT_KEY}")
+
+
+def build_workspace(project: str, comparison: Comparison) -> Any:
+    """A `wandb_workspaces.workspaces.Workspace` over all runs of ENTITY/PROJECT."""
+    from wandb_workspaces import workspaces
+    from wandb_workspaces.reports import v2
+
+    entity, _, name = project.partition("/")
+    by_length, scores = [], []
+    for test_set in comparison.sets:
+        present = set(comparison.by_length(test_set)["key"])
+        for key in (key for key in CURVES if key in present):
+            title = f"{comparison.about[key]['title']} on {test_set}"
+            curve = f"length/{test_set}/{key}"
+            by_length.append(v2.LinePlot(title=f"{title}, by length", x=LENGTH, y=[curve]))
+            scores.append(v2.BarPlot(title=title, metrics=[f"test/{test_set}/{key}"]))
+    panels = {
+        "By length": by_length,
+        "Training": [
+            v2.LinePlot(title=title, x=UPDATE, y=[key]) for key, title in OVER_UPDATES.items()
+        ],
+        "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=SCORES)],
+        "Alignments": [v2.MediaBrowser(media_keys=[HEATMAPS])],
+        "Translations": [v2.WeavePanelSummaryTable(table_name=TRANSLATIONS)],
+        "Pages": [
+            v2.MediaBrowser(title="Figures", media_keys=[FIGURES]),
+            v2.MediaBrowser(title="Pages", media_keys=[COMPARISON, PAGE]),
+        ],
+    }
+    columns = ["run:displayName", "config:model.value.title", "config:seed.value"]
+    columns += [f"summary:test/{test_set}/bleu" for test_set in comparison.sets]
+    return workspaces.Workspace(
+        entity=entity,
+        project=name,
+        name="nmt: translation by length",
+        sections=[
+            workspaces.Section(name=title, panels=row, is_open=True)
+            for title, row in panels.items()
+        ],
+        runset_settings=workspaces.RunsetSettings(pinned_columns=columns),
+    )
+
+
+def save_workspace(project: str, comparison: Comparison, page: Path) -> str:
+    """Saves the workspace of ENTITY/PROJECT, logs the comparison page, and returns the address.
+
+    Raises:
+        RunError: if W&B does not take them.
+    """
+    import wandb
+
+    entity, _, name = project.partition("/")
+    title = f"comparison: {page.parent.resolve().name}"
+    try:
+        with wandb.init(
+            entity=entity, project=name, name=title, job_type="comparison", dir=str(page.parent)
+        ) as run:
+            log_page(run, COMPARISON, page)
+        return str(build_workspace(project, comparison).save().url)
+    except Exception as error:  # the network, the key, the rights, the service
+        raise RunError(
+            f"wandb={project}: not saved ({first_line(error)}); the page is {page}"
+        ) from error
