@@ -33,23 +33,17 @@ class TextConfig:
     files: list[str] | None = key(
         None,
         "files in data.root, read in order: train stands for train.en and train.fr, plain or .gz, .bz2, "
-        ".xz, .zst; where they are missing, hub or sacrebleu is used",
+        ".xz, .zst; where they are missing and data.root is null, hub is used",
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; of several names the "
-        "one that names data.languages is taken",
-    )
-    sacrebleu: list[str] | None = key(
-        None,
-        "sacrebleu test sets, such as [wmt12,wmt13]; for languages that they lack, hub is used",
+        "arguments of datasets.load_dataset, or path: a folder of save_to_disk; split is train by default",
     )
     grammar: str | None = key(
         None,
         "drawn from the built-in grammar: with natural lengths, or as many in each length bucket",
         choices=("natural", "by_length"),
     )
-    optional: bool = key(False, "leave the test set out, saying so, if one of its files is missing")
     skip: int | None = key(None, "pairs left out at the start", minimum=1)
     pairs: int | None = key(None, "most pairs read; of the grammar, pairs drawn", minimum=1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
-from nmt.utils.environment import signal_at_parents_death
+from nmt.utils.environment import follow_parent
 
 
 class TranslationData(pl.LightningDataModule):
@@ -53,7 +52,7 @@ class TranslationData(pl.LightningDataModule):
             num_workers=self._workers,
             persistent_workers=self._workers > 0,
             prefetch_factor=8 if self._workers else None,
-            worker_init_fn=_end_with_parent,
+            worker_init_fn=follow_parent,
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
@@ -98,11 +97,6 @@ class Loader(DataLoader[Batch]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Does nothing: `EpochSampler` begins at the trainer's update."""
-
-
-def _end_with_parent(worker: int) -> None:
-    # torch's workers notice that their parent was killed, but then wait to hand over their batches.
-    signal_at_parents_death(signal.SIGKILL)
 
 
 def make_schedule(train: Pairs, config: Config) -> TrainingSchedule:

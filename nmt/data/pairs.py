@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import bisect
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import datasets
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nmt.data.batch import Batch, collate
-from nmt.data.vocabulary import Vocabularies, Vocabulary
+from nmt.data.sources import SIDES
+from nmt.data.vocabulary import UNKNOWN, Vocabularies
 
 Array = npt.NDArray[Any]
 
-IDS = {
-    name: datasets.List(datasets.Value("int32")) for name in ("source_ids", "target_ids")
-}  # columns that `encode` adds
+IDS = {side: f"{side}_ids" for side in SIDES}  # columns that `encode` adds
 
 
 class Pairs:
@@ -31,7 +30,8 @@ class Pairs:
 
     Args:
         name: `train`, `valid`, or the name of a test set.
-        rows: tokenised pairs (`nmt.data.text`) with their ids (`encode`).
+        rows: tokenised pairs (`nmt.data.prepare`) with their ids (`encode`), which may be
+            memory-mapped.
         vocabularies: that source and target are encoded with.
         counts: of the text, before long pairs are left out: `empty` (pairs that are not among the
             rows), words of each side and the share that is `<unk>`; of training text also the pairs
@@ -49,21 +49,30 @@ class Pairs:
     def __init__(
         self,
         name: str,
-        rows: datasets.Dataset,
+        rows: pa.Table,
         vocabularies: Vocabularies,
         counts: Mapping[str, Any],
         fingerprint: str,
         max_words: int | None = None,
     ) -> None:
-        self.name, self.rows, self.fingerprint = name, rows, fingerprint
+        self.name, self.fingerprint = name, fingerprint
         self.source_vocabulary, self.target_vocabulary = vocabularies
-        self._ids = [IdColumn(rows, name) for name in IDS]
-        columns = [rows.data.column(f"{side}_words").to_numpy() for side in ("source", "target")]
-        words = np.stack(columns, axis=1)
+        self._batches = rows.to_batches()
+        self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
+        # views without a copy; through pyarrow, each row would take many times as long
+        self._ids = [
+            [
+                (ids.offsets.to_numpy(), ids.values.to_numpy())
+                for ids in map(batch.column, IDS.values())
+            ]
+            for batch in self._batches
+        ]
+        words = np.stack([rows.column(f"{side}_words").to_numpy() for side in SIDES], axis=1)
         fitting = slice(None) if max_words is None else words.max(axis=1) <= max_words
         self.kept = np.arange(len(rows), dtype=np.int32)[fitting]
         self.words = words[self.kept]
-        self.sizes = np.stack([column.sizes() for column in self._ids], axis=1)[self.kept]
+        sizes = [[np.diff(offsets) for offsets, _ in ids] for ids in self._ids]
+        self.sizes = np.concatenate([np.stack(each, axis=1) for each in sizes])[self.kept]
         kept, too_long = len(self.kept), len(rows) - len(self.kept)
         self.counts = {"pairs": kept, "too_long": too_long, **counts}
 
@@ -71,8 +80,9 @@ class Pairs:
         return len(self.kept)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
+        batch, place = self._find(number)
+        row: dict[str, Any] = self._batches[batch].slice(place, 1).to_pylist()[0]
         source_ids, target_ids = self.ids(number)
-        row = self.rows[int(self.kept[number])]
         row["source"], row["target"] = row["source"].split(" "), row["target"].split(" ")
         return {**row, "source_ids": source_ids, "target_ids": target_ids}
 
@@ -81,13 +91,15 @@ class Pairs:
 
     def ids(self, number: int) -> tuple[Array, Array]:
         """Ids of source and target of a pair, END included."""
-        row = int(self.kept[number])
-        return self._ids[0][row], self._ids[1][row]
+        batch, place = self._find(number)
+        source, target = (ids[at[place] : at[place + 1]] for at, ids in self._ids[batch])
+        return source, target
 
     def text(self, number: int) -> tuple[str, str]:
         """Source and target of a pair, words separated by spaces."""
-        row = self.rows[int(self.kept[number])]
-        return row["source"], row["target"]
+        batch, place = self._find(number)
+        source, target = (self._batches[batch].column(side)[place].as_py() for side in SIDES)
+        return source, target
 
     def batch(self, numbers: Sequence[int] | Array, weight: float | None = None) -> Batch:
         """The pairs of these numbers as one batch; `weight` as in `collate`."""
@@ -96,49 +108,27 @@ class Pairs:
         words = int(self.words[numbers, 1].sum(dtype=np.int64)) + len(ids)
         return collate([s for s, _ in ids], [t for _, t in ids], numbers, weight, words)
 
-
-def encode(rows: datasets.Dataset, vocabularies: Vocabularies, **options: Any) -> datasets.Dataset:
-    """Rows with the columns `source_ids` and `target_ids`; `options` are those of `Dataset.map`."""
-    return rows.map(
-        _encode,
-        batched=True,
-        fn_kwargs=dict(zip(("source", "target"), vocabularies, strict=True)),
-        features=datasets.Features({**rows.features, **IDS}),
-        **options,
-    )
+    def _find(self, number: int) -> tuple[int, int]:
+        """The record batch that holds a pair, and the pair's place in it."""
+        row = int(self.kept[number])
+        batch = bisect.bisect_right(self._starts, row) - 1
+        return batch, row - self._starts[batch]
 
 
-def _encode(rows: dict[str, list[Any]], **vocabularies: Vocabulary) -> dict[str, list[list[int]]]:
-    # Processes share the cores already; the library's own threads do not survive a fork.
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    return {
-        f"{side}_ids": [vocabulary.encode(line.split(" ")) for line in rows[side]]
-        for side, vocabulary in vocabularies.items()
-    }
+def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
+    """The rows with the columns `source_ids` and `target_ids`."""
+    for side, vocabulary in zip(SIDES, vocabularies, strict=True):
+        ids = [vocabulary.encode(line.split(" ")) for line in rows.column(side).to_pylist()]
+        rows = rows.append_column(IDS[side], pa.array(ids, pa.list_(pa.int32())))
+    return rows
 
 
-class IdColumn:
-    """A column of id lists in a memory-mapped table, each row a view without a copy.
-
-    Going through `datasets` row by row takes about 50 times as long, which a batch would feel.
-    """
-
-    def __init__(self, dataset: datasets.Dataset, name: str) -> None:
-        self._dataset, self._name = dataset, name
-        chunks = dataset.data.column(name).chunks
-        self._starts = np.cumsum([0, *map(len, chunks)]).tolist()
-        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
-        self._values = [chunk.values.to_numpy() for chunk in chunks]
-
-    def sizes(self) -> Array:
-        """(rows,) number of ids of every row."""
-        return np.concatenate([np.diff(offsets) for offsets in self._offsets])
-
-    def __getitem__(self, row: int) -> Array:
-        chunk = bisect.bisect_right(self._starts, row) - 1
-        place = row - self._starts[chunk]
-        offsets = self._offsets[chunk]
-        return self._values[chunk][offsets[place] : offsets[place + 1]]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return IdColumn, (self._dataset, self._name)  # another process maps the file itself
+def count_words(rows: pa.Table) -> dict[str, Any]:
+    """Words of each side of encoded rows, and the share of its ids but for END that are UNKNOWN."""
+    counts = {}
+    for side in SIDES:
+        ids = pc.list_flatten(rows.column(IDS[side]))
+        unknown = pc.sum(pc.equal(ids, UNKNOWN)).as_py()
+        counts[f"{side}_words"] = pc.sum(rows.column(f"{side}_words")).as_py()
+        counts[f"{side}_unknown"] = unknown / (len(ids) - len(rows))
+    return counts

@@ -15,7 +15,6 @@ from typing import Any
 from nmt.config import Config
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import prepare_test_set
-from nmt.data.sources import leave_out_absent
 from nmt.data.tokenise import tokenisers
 from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
@@ -54,7 +53,6 @@ def held_out_splits(
     Raises:
         InputError: for an unknown name, or a text that cannot be read.
     """
-    leave_out_absent(config.data)
     known = config.data.test
     if not known:
         raise InputError(
@@ -64,8 +62,8 @@ def held_out_splits(
         raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
     shown = config.trainer["enable_progress_bar"]
     for name in names or known:
-        text, key = known[name], f"data.test.{name}"
-        yield prepare_test_set(text, config.data, key, vocabularies, config.tokenizer, shown)
+        text = known[name]
+        yield prepare_test_set(text, config.data, name, vocabularies, config.tokenizer, shown)
 
 
 def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:

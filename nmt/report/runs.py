@@ -270,8 +270,7 @@ def _setting(key: str, value: str) -> str:
 
 def is_incidental(key: str) -> bool:
     """Whether a key may differ between runs that are the same experiment."""
-    optional = key.startswith("data.test.") and key.endswith(".optional")
-    return optional or is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
+    return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
 def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:

@@ -58,7 +58,7 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "command": typed_command(run.typed),
         "commit": run.commit,
         "processor": processor(),
-        "text": run.text,
+        "text": run.text and run.text.identified(),
         "versions": results.versions(),
         **described,
     }

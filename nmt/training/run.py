@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
@@ -83,7 +82,7 @@ class Run:
         initial: the checkpoint that a new training takes weights and vocabularies from, if any.
         loggers: Lightning's loggers, which get the scores.
         trainer: Lightning's Trainer; None until it is built.
-        text: fingerprints of the training text (`training`) and of each test set, by name (`test`).
+        text: the prepared text of a training; None before, and for an evaluation.
         commit: of the code when the run was started or resumed; None if it is not known.
     """
 
@@ -95,7 +94,7 @@ class Run:
     initial: Checkpoint | None = None
     loggers: Sequence[Logger] = ()
     trainer: pl.Trainer | None = None
-    text: dict[str, Any] | None = None
+    text: Prepared | None = None
     commit: str | None = field(default_factory=git_commit)
 
     @property
@@ -127,7 +126,7 @@ class Run:
         shown = config.trainer["enable_progress_bar"]
         text = prepare(config.data, config.tokenizer, shown, vocabularies)
         log.info("prepared text:\n%s", text.summary())
-        self.text = text.identified()
+        self.text = text
         if self.checkpoint is not None and self.checkpoint.fingerprint != text.fingerprint:
             raise InputError(
                 "the training or development text is not the one the run was started with "

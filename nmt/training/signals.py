@@ -32,20 +32,6 @@ log = logging.getLogger(__name__)
 HEARD = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
-def _end_at_sigterm() -> None:
-    """Restores the default action of SIGTERM in a process forked from one that handles it.
-
-    A handler in Python is not called while the process sleeps on a lock, and a pool that terminates
-    its workers would wait for it.
-    """
-    handler = signal.getsignal(signal.SIGTERM)
-    if isinstance(getattr(handler, "__self__", None), Stop):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-os.register_at_fork(after_in_child=_end_at_sigterm)
-
-
 class Stop:
     """Whether a signal has asked this process to stop.
 

@@ -7,6 +7,7 @@ import functools
 import importlib
 import netrc
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -109,11 +110,19 @@ def gather(mine: Any) -> list[Any]:
     return parts
 
 
-def signal_at_parents_death(number: int) -> None:
-    """Sends this process a signal when its parent ends; Linux only."""
+def follow_parent(worker: int = 0) -> None:
+    """Makes a worker leave signals to its parent, and end when the parent is killed (on Linux).
+
+    A worker that outlived its parent would wait for work forever, and keep the parent's locks.
+
+    Args:
+        worker: its number, which loaders of torch give.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python waits for locks
     if sys.platform == "linux":
         set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, number)
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def need(module: str, extra: str, wanted_by: str) -> ModuleType:

@@ -70,13 +70,13 @@ def test_advice_is_followed_to_the_end(typed: tuple[str, ...], tmp_path: Path) -
     assert refusals
 
 
-def test_a_missing_file_is_read_from_the_folder_that_the_message_names(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_its_folder(tmp_path: Path) -> None:
     for name in ("a.en", "a.fr"):
         (tmp_path / name).write_text("a b\n")
     (tmp_path / "other").mkdir()
     ended = run("prepare", "data=text", *FILES, cwd=tmp_path / "other")
     assert ended.code == 2
-    assert f"a.en: no such file in the working folder {tmp_path / 'other'}" in ended.err
+    assert f"data.train.source: no such file: {tmp_path / 'other/a.en'}" in ended.err
     absolute = [f"{key}={tmp_path / name}" for key, name in (word.split("=") for word in FILES)]
     assert run("prepare", "data=text", *absolute, cwd=tmp_path / "other").code == 0
 

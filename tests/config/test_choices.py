@@ -25,7 +25,7 @@ SCORINGS = {
     "none": None,
 }
 REGIMES = ("tiny", "laptop", "gpu", "paper")
-DATA = ("europarl", "grammar", "multi30k", "text", "wmt14")
+DATA = ("europarl_gold", "grammar", "multi30k", "text", "wmt14")
 UPDATES_OF_THE_PAPER = {
     "rnnencdec30": 846_000,
     "rnnencdec50": 600_000,
@@ -138,7 +138,8 @@ def test_the_papers_regime_is_the_papers(composer):
     assert (config.model.init, config.model.state_input) == ("paper", "previous")
     assert (config.search.beam_size, config.search.max_ratio) == (12, 3.0)
     assert config.data.train.hub["path"] == "wmt/wmt14"
-    assert config.data.valid.sacrebleu == ["wmt12", "wmt13"]
+    assert config.data.valid.files == ["newstest2012", "newstest2013"]
+    assert config.data.test["newstest2014"].hub["name"] == "fr-en"
     assert list(config.data.test) == ["newstest2014"]
 
 

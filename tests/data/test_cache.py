@@ -1,31 +1,30 @@
-"""The cache of prepared text: built once, whole or not at all, and never another text's."""
+"""The cache of prepared text: built once, whole or not at all, by processes that end with their parent."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
+import pyarrow as pa
 import pytest
 
 from nmt.config import Config
-from nmt.data.cache import build_once
+from nmt.data import cache as module
+from nmt.data import prepare as steps
+from nmt.data.cache import MANY, build_once, map_chunks, write_rows
 from nmt.data.prepare import Prepared, prepare
 from nmt.utils.errors import RunError
+
+FORK = multiprocessing.get_context("fork")
+SCHEMA = pa.schema({"n": pa.int64()})
 
 
 def prepared(config: Config) -> Prepared:
     return prepare(config.data, config.tokenizer, progress=False)
-
-
-def pairs(text: Prepared) -> list[list[int]]:
-    return [pair["source_ids"].tolist() for pair in (*text.train, *text.valid)]
 
 
 def content(cache: Path) -> dict[str, bytes]:
@@ -33,53 +32,18 @@ def content(cache: Path) -> dict[str, bytes]:
     return {str(path.relative_to(cache)): path.read_bytes() for path in files}
 
 
-HARMS: list[Callable[[Path], Any]] = [
-    lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    Path.unlink,
-]
-
-
-def test_a_damaged_folder_is_built_again(config: Config, caplog: pytest.LogCaptureFixture) -> None:
-    expected = pairs(prepared(config))
-    before = content(Path(config.data.cache))
-    files = [name for name in before if name.startswith("pairs")]
-    assert {Path(name).name for name in files} == {"pairs.arrow", "complete.json"}
-    for path in (Path(config.data.cache, name) for name in files):
-        for harm in HARMS:
-            harm(path)
-            caplog.clear()
-            assert pairs(prepared(config)) == expected
-            assert caplog.messages == [f"{path.parent} is damaged; it is built again"]
-            assert content(Path(config.data.cache)) == before
-
-
-def test_a_folder_of_another_text_is_built_again(config: Config) -> None:
-    expected = prepared(config)
-    cache = Path(config.data.cache)
-    folders = set(cache.glob("pairs-*"))
-    source = Path(config.data.train.source)
-    text = source.read_text()
-    source.write_text("".join(text.splitlines(keepends=True)[::-1]))
-    prepared(config)
-    (mine,), (other,) = folders, set(cache.glob("pairs-*")) - folders
-    shutil.rmtree(mine)
-    shutil.copytree(other, mine)
-    source.write_text(text)
-    assert pairs(prepared(config)) == pairs(expected)
-
-
 def _killed_after(config: Config, calls: int) -> None:
-    """Prepares until `Dataset.map` has returned so many times."""
-    done, original = [], datasets.Dataset.map
+    """Prepares until rows have been written so many times."""
+    done: list[bool] = []
 
-    def mapped(self: datasets.Dataset, *args: Any, **kwargs: Any) -> datasets.Dataset:
-        result = original(self, *args, **kwargs)
+    def write(*arguments: Any) -> pa.Table:
+        rows = write_rows(*arguments)
         done.append(True)
         if len(done) == calls:
             os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        return rows
 
-    datasets.Dataset.map = mapped
+    steps.write_rows = write
     prepared(config)
 
 
@@ -88,10 +52,9 @@ def test_killed_and_started_again(config: Config, tmp_path: Path, calls: int) ->
     config.data.filters.duplicates = "pair"
     expected = prepared(config)
     whole = content(Path(config.data.cache))
+    assert {Path(name).name for name in whole} == {"rows.arrow", "facts.json"}
     config.data.cache = str(tmp_path / "again")
-    process = multiprocessing.get_context("fork").Process(
-        target=_killed_after, args=(config, calls)
-    )
+    process = FORK.Process(target=_killed_after, args=(config, calls))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -100,62 +63,36 @@ def test_killed_and_started_again(config: Config, tmp_path: Path, calls: int) ->
     assert content(Path(config.data.cache)) == whole
 
 
-def _helper(pipe: Any) -> None:
-    pipe.send(os.getpid())
-    time.sleep(600)
-
-
-def _builder(cache: Path, pipe: Any) -> None:
-    def build(folder: Path) -> dict[str, Any]:
-        helper = multiprocessing.get_context("fork").Process(target=_helper, args=(pipe,))
-        helper.start()
-        helper.join()
-        return {}
-
-    build_once(cache, "thing", build)
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked up in /proc")
-def test_helpers_end_with_the_process_they_help(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-    builder = context.Process(target=_builder, args=(tmp_path, there))
-    builder.start()
-    helper = Path("/proc", str(here.recv()))
-    builder.kill()
-    builder.join()
-    for _ in range(200):
-        if not helper.exists() or " Z " in (helper / "stat").read_text():
-            return
-        time.sleep(0.05)
-    pytest.fail("the helper outlives the process it helped")
-
-
 def _build(cache: Path, log: Path) -> None:
     def fill(folder: Path) -> dict[str, Any]:
         with log.open("a") as stream:
             stream.write("x")
-        rows = datasets.Dataset.from_dict({"n": [1, 2]})
-        rows.map(cache_file_name=str(folder / "rows.arrow"))
+        write_rows(folder, SCHEMA, [pa.record_batch({"n": [1, 2]})], "numbers", False)
         return {"whole": True}
 
     rows, facts = build_once(cache, "thing", fill)
-    assert (rows["n"][:], facts) == ([1, 2], {"whole": True})
+    assert (rows["n"].to_pylist(), facts) == ([1, 2], {"whole": True})
 
 
 def test_processes_build_a_folder_once(tmp_path: Path) -> None:
-    abandoned = tmp_path / "cache" / ".thing-killed"
-    abandoned.mkdir(parents=True)
-    arguments = (tmp_path / "cache", tmp_path / "log")
-    context = multiprocessing.get_context("fork")
-    builders = [context.Process(target=_build, args=arguments) for _ in range(4)]
+    """A folder without facts is of a process that was killed."""
+    for left in ("thing", ".thing"):
+        (tmp_path / "cache" / left).mkdir(parents=True)
+        (tmp_path / "cache" / left / "part").touch()
+    builders = [
+        FORK.Process(target=_build, args=(tmp_path / "cache", tmp_path / "log")) for _ in range(4)
+    ]
     for builder in builders:
         builder.start()
     for builder in builders:
         builder.join()
     assert [builder.exitcode for builder in builders] == [0] * 4
     assert (tmp_path / "log").read_text() == "x"
-    assert not abandoned.exists()
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"thing", ".thing.lock"}
+    assert {path.name for path in (tmp_path / "cache/thing").iterdir()} == {
+        "rows.arrow",
+        "facts.json",
+    }
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
@@ -166,3 +103,48 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"^data\.cache=.*No space left"):
         build_once(tmp_path, "thing", fill)
     assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
+
+
+def _double(number: int) -> tuple[int, int]:
+    return 2 * number, os.getpid()
+
+
+def test_many_chunks_are_mapped_in_order_by_several_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "shared_cores", lambda: 2)
+    read: list[int] = []
+    chunks = (read.append(number) or number for number in range(500))
+    results = map_chunks(_double, chunks)
+    assert next(results)[0] == 0
+    assert len(read) < 2 * MANY  # not all of a large text
+    values, processes = zip(*results, strict=True)
+    assert values == tuple(range(2, 1000, 2))
+    assert os.getpid() not in processes
+    few = list(map_chunks(_double, range(MANY - 1)))
+    assert few == [(2 * number, os.getpid()) for number in range(MANY - 1)]
+
+
+def _wait(pipe: Any, number: int) -> None:
+    pipe.send(os.getpid())
+    time.sleep(600)
+
+
+def _map_for_long(pipe: Any) -> None:
+    module.shared_cores = lambda processes=1: 2
+    list(map_chunks(lambda number: _wait(pipe, number), range(MANY)))
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked up in /proc")
+def test_workers_end_with_their_parent() -> None:
+    here, there = FORK.Pipe()
+    parent = FORK.Process(target=_map_for_long, args=(there,))
+    parent.start()
+    worker = Path("/proc", str(here.recv()))
+    parent.kill()
+    parent.join()
+    for _ in range(200):
+        if not worker.exists() or " Z " in (worker / "stat").read_text():
+            return
+        time.sleep(0.05)
+    pytest.fail("the worker outlives its parent")

@@ -153,8 +153,8 @@ def test_subwords(config: Config, joint: bool) -> None:
 def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: Write) -> None:
     text = prepared(config)
     section = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["Le chat."]))
-    known, key = (text.source_vocabulary, text.target_vocabulary), "data.test.other"
-    split = prepare_test_set(section, config.data, key, known, config.tokenizer, progress=False)
+    known = text.source_vocabulary, text.target_vocabulary
+    split = prepare_test_set(section, config.data, "other", known, config.tokenizer, progress=False)
     assert split.name == "other"
     assert split[0]["target_text"] == "Le chat."
     assert known[0].decode(split[0]["source_ids"])[:2] == ["<unk>", "<unk>"]
@@ -165,7 +165,7 @@ def test_bad_text_is_refused_and_leaves_nothing(config: Config, write: Write) ->
         r"raw\.fr:2: not UTF-8": (b"a\n\n", b"b\n\xff\n"),
         r"raw\.en has 2, .*raw\.fr has 1 lines": (b"a\n\n", b"b\n"),
         r"data\.train: empty corpus; none of 2 pairs": (b"\na\n", b"b\n \n"),
-        r"data\.train: empty corpus; give at least one": (b"", b""),
+        r"data\.train: empty corpus; none of 0 pairs": (b"", b""),
     }
     for message, (source, target) in cases.items():
         raw_text(config, write, ("", ""))
@@ -180,28 +180,6 @@ def test_settings_that_leave_nothing_are_refused(config: Config) -> None:
     config.data.max_length = 1
     with pytest.raises(InputError, match=r"data\.max_length=1: no training pair"):
         prepared(config)
-
-
-@pytest.mark.parametrize(
-    ("line", "tokenised", "warning"),
-    [
-        ("l&apos; homme dit", True, "holds &apos; (XML escapes of Moses"),
-        ("un chi@@ en", True, "holds i@@ (subwords of subword-nmt)"),
-        ("▁un ▁chien", True, "(subwords of SentencePiece)"),
-        ("un ￭, chien", True, "(joiners of OpenNMT"),
-        ("我们认为这个问题非常重要。", False, "type tokenizer.characters=true to count"),
-        ("我们 认为 这个 问题", True, None),
-        ("un chien", False, None),
-    ],
-)
-def test_tokens_that_are_no_words_are_noticed(
-    config: Config, write: Write, caplog: Any, line: str, tokenised: bool, warning: str
-) -> None:
-    config.data.languages = ["en", "zh"]
-    raw_text(config, write, ("a b", line), tokenised=tokenised)
-    prepared(config)
-    assert len(caplog.messages) == (warning is not None)
-    assert not warning or warning in caplog.messages[0]
 
 
 def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
@@ -234,6 +212,8 @@ def test_encoded_text_does_not_depend_on_the_number_of_processes(
     config.data.filters.duplicates = "target"
     alone = encoded()
     shutil.rmtree(config.data.cache)
-    for module in ("cache", "prepare"):
-        monkeypatch.setattr(f"nmt.data.{module}.processes", lambda rows: 2)
+    monkeypatch.setattr("nmt.data.sources.CHUNK", 5)
+    monkeypatch.setattr("nmt.data.prepare.CHUNK", 5)
+    monkeypatch.setattr("nmt.data.cache.MANY", 2)
+    monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
     assert encoded() == alone

@@ -31,7 +31,7 @@ FILES = " ".join(
         ("translate", "checkpoint: must be given"),
         ("translate checkpoint=no.ckpt", "checkpoint=no.ckpt: no such file"),
         ("train resume=no/such/run", "nmt: resume=no/such/run: no such run folder"),
-        (f"train {TEXT} {FILES}", "data.train.source=a.en: no such file"),
+        (f"train {TEXT} {FILES}", "data.train.source: no such file: /"),
     ],
 )
 def test_keys_types_and_files(program, typed, named):
