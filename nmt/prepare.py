@@ -24,11 +24,12 @@ def main(composed: TrainConfig) -> None:
         )
     vocabularies = None
     if composed.initial_checkpoint is not None:  # for which alone torch is imported
-        from nmt.config.targets import own_code
+        from nmt.config.loading import own_code
         from nmt.inference.load import read_members
 
         trust = [*composed.trust, *own_code(composed)]
-        vocabularies = read_members(composed.initial_checkpoint, trust)[0].vocabularies
+        [checkpoint] = read_members([composed.initial_checkpoint], trust)
+        vocabularies = checkpoint.vocabularies
     shown = composed.trainer["enable_progress_bar"]
     print(prepare(composed.data, composed.tokenizer, shown, vocabularies).summary())
 

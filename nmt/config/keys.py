@@ -1,11 +1,11 @@
-"""How a key is declared (`key`: default, meaning, bounds), and functions over dotted keys."""
+"""How a key is declared (default, meaning, bounds), and the keys of a schema."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket by default
@@ -72,23 +72,3 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
             yield from entries(section, f"{path}{entry.name}.")
         else:
             yield path + entry.name, entry
-
-
-def is_within(path: str, prefixes: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `prefixes`, or in a section that is.
-
-    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
-    (True, False)
-    """
-    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one mapping with dotted keys; an empty mapping stays a value."""
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            flat.update(flatten(value, f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat

@@ -47,7 +47,7 @@ def load_model(
         InputError: naming the file, if it is missing, damaged, or not a checkpoint of nmt, or if
             several cannot be an ensemble.
     """
-    members = read_members(path, as_list(trust))
+    members = read_members(as_list(path), as_list(trust))
     config = copy.deepcopy(members[0].config)
     config.trainer["accelerator"], config.threads = accelerator, threads
     if precision is not None:
@@ -63,7 +63,7 @@ def load_for_command(composed: LinesConfig) -> Model:
     Raises:
         InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
     """
-    members = read_members(composed.checkpoint, composed.trust)
+    members = read_members(as_list(composed.checkpoint), composed.trust)
     config = apply_typed(members[0].config, composed, HydraConfig.get().overrides.task)
     return _on_this_machine(members, config, composed.trainer["accelerator"])
 
@@ -79,8 +79,8 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
     return model
 
 
-def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
-    """The checkpoints that `checkpoint=FILE` names, or the members of `checkpoint=[a,b,c]`.
+def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
+    """The checkpoints that files name, the members of an ensemble if there are several.
 
     A run folder stands for its best checkpoint; an artifact of W&B is downloaded.
 
@@ -88,7 +88,7 @@ def read_members(named: Any, trust: Sequence[str] = ()) -> list[Checkpoint]:
         InputError: as `read_checkpoint` and `download`; and where members differ in what an
             ensemble shares.
     """
-    members = [read_checkpoint(_path_of(str(file)), trust) for file in as_list(named)]
+    members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
         raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
     first, *others = members

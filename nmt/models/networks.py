@@ -9,8 +9,8 @@ from hydra.utils import get_class
 from torch import nn
 
 from nmt.config import Config, ModelConfig
+from nmt.config.loading import named_by
 from nmt.config.schema import to_containers
-from nmt.config.targets import named_by
 from nmt.fused import fuse
 from nmt.fused.gpu import backend
 from nmt.layers import (

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from nmt.config import OptimizerConfig
-from nmt.config.targets import named_by
+from nmt.config.loading import named_by
 from nmt.fused.gpu.backend import has_kernels
 
 FASTEST = {  # of the ways that torch has of making the same update

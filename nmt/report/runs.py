@@ -18,8 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.keys import flatten, is_within
-from nmt.config.loading import check_set_name
+from nmt.config.loading import check_set_name, flatten, is_within
 from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
 from nmt.evaluation import records, results
 from nmt.evaluation.buckets import bucket_name

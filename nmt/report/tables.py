@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.keys import flatten
+from nmt.config.loading import flatten
 from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.stress import POSITION

@@ -14,8 +14,8 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
 from nmt.config import Config
+from nmt.config.loading import own_code
 from nmt.config.schema import scoring_of
-from nmt.config.targets import own_code
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
@@ -31,8 +31,7 @@ from nmt.inference.training_pairs import (
 )
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import Seeds, SetResultsAside, StopOnSignal
-from nmt.training.heatmaps import Heatmaps, LogHeatmaps
+from nmt.training.callbacks import Heatmaps, LogHeatmaps, Seeds, SetResultsAside, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run

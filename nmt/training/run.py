@@ -17,12 +17,12 @@ from pytorch_lightning.loggers import Logger
 from nmt.config import Config, EvaluateConfig, TrainConfig
 from nmt.config.loading import (
     apply_typed,
+    own_code,
     refuse_changes,
     refuse_other_kind,
     typed_from_start,
 )
 from nmt.config.schema import to_containers
-from nmt.config.targets import own_code
 from nmt.data.prepare import Prepared, prepare
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
@@ -33,6 +33,7 @@ from nmt.training.signals import Stop
 from nmt.utils.devices import resolve_threads, use_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
+from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ def start_training(composed: TrainConfig, stop: Stop) -> Run:
     stop.trust = own_code(composed)
     if source is None:
         return Run(composed, folder, typed)
-    [checkpoint] = read_members(source, [*composed.trust, *stop.trust])
+    [checkpoint] = read_members([source], [*composed.trust, *stop.trust])
     if path is None:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
@@ -206,7 +207,7 @@ def start_evaluation(composed: EvaluateConfig) -> Run:
     quieten()
     folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
     folder.refuse_used()
-    checkpoint, *others = read_members(composed.checkpoint, composed.trust)
+    checkpoint, *others = read_members(as_list(composed.checkpoint), composed.trust)
     config = apply_typed(checkpoint.config, composed, typed)
     if others and composed.name is None:
         config.name = f"{config.name}, {1 + len(others)} models"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.config.keys import flatten
 from nmt.config.loading import (
     apply_typed,
+    flatten,
     load,
     load_plain,
     refuse_changes,

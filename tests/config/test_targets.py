@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hydra.utils import instantiate
 
-from nmt.config.targets import named_by
+from nmt.config.loading import named_by
 from nmt.utils.errors import InputError
 
 MODULES = {

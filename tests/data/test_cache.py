@@ -126,11 +126,12 @@ def test_many_chunks_are_mapped_in_order_by_several_processes(
 
 
 def _wait(pipe: Any, number: int) -> None:
-    pipe.send(os.getpid())
+    pipe.send((os.getpid(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)))
     time.sleep(600)
 
 
 def _map_for_long(pipe: Any) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: None)
     module.shared_cores = lambda processes=1: 2
     list(map_chunks(lambda number: _wait(pipe, number), range(MANY)))
 
@@ -140,7 +141,9 @@ def test_workers_end_with_their_parent() -> None:
     here, there = FORK.Pipe()
     parent = FORK.Process(target=_map_for_long, args=(there,))
     parent.start()
-    worker = Path("/proc", str(here.recv()))
+    number, *handlers = here.recv()
+    assert handlers == [signal.SIG_IGN, signal.SIG_DFL]
+    worker = Path("/proc", str(number))
     parent.kill()
     parent.join()
     for _ in range(200):

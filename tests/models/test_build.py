@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig
-from nmt.config.targets import own_code, reject_untrusted_targets
+from nmt.config.loading import own_code, reject_untrusted_targets
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention

@@ -61,26 +61,6 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
         interrupt_twice()
 
 
-def test_a_forked_worker_ends_at_sigterm_whatever_it_waits_for(tmp_path):
-    """By the system, not by Python, whose handlers wait until the worker does something."""
-    others = []
-    with stoppable(tmp_path, requeue=False):
-        worker = os.fork()
-        if not worker:
-            usual = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-            os._exit(0 if usual and signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL else 1)
-        others.append(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
-    before = signal.signal(signal.SIGTERM, lambda *_: None)  # not of nmt
-    try:
-        worker = os.fork()
-        if not worker:
-            os._exit(int(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL))
-        others.append(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert others == [0, 0]
-
-
 def test_handlers_are_put_back(tmp_path):
     before = [signal.getsignal(number) for number in (2, 10, 15)]
     with stoppable(tmp_path, requeue=False):
