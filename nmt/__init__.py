@@ -54,11 +54,6 @@ _HOMES = {
     "scores": "nmt.api.scores",
 }
 
-if sys.argv[:1] == ["-m"]:  # `python -m nmt.COMMAND`, which has not yet imported the command
-    from nmt.utils.startup import end_at_interrupt
-
-    end_at_interrupt()
-
 
 def __getattr__(name: str) -> Any:
     """Imports what `nmt.<name>` stands for: torch is loaded with the first model, not before."""

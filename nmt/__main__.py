@@ -7,8 +7,6 @@ import runpy
 import sys
 from pathlib import Path
 
-from nmt.utils.startup import end_at_interrupt
-
 COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare", "baseline")
 
 
@@ -18,7 +16,6 @@ def main() -> None:
     The command's module becomes `__main__`: what starts this program again, Lightning for its other
     ranks and the launcher for the jobs of a sweep, finds there what to start.
     """
-    end_at_interrupt()
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]

@@ -26,7 +26,7 @@ from nmt.config.schema import SCHEMAS
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
-from nmt.utils.startup import raise_at_interrupt, set_up_process
+from nmt.utils.startup import set_up_process
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,6 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 begun = True
-                raise_at_interrupt()
                 if own_folder:  # the libraries take seconds to import
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)

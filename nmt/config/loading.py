@@ -26,7 +26,6 @@ from nmt.config.schema import (
     CheckpointConfig,
     Config,
     DataConfig,
-    EvaluateConfig,
     TextConfig,
     TrainConfig,
     class_name,
@@ -179,10 +178,8 @@ def apply_typed(
         typed: the overrides of the command line.
 
     Raises:
-        InputError: as `load`; and for stored scores that are not trusted.
+        InputError: as `load`.
     """
-    if isinstance(composed, TrainConfig | EvaluateConfig) and composed.evaluation.scores is None:
-        reject_untrusted_scores(stored, composed.trust)
     values, given = to_containers(stored), to_containers(composed)
     here = () if isinstance(composed, TrainConfig) else HERE
     for path in (*here, *typed_paths(typed)):
@@ -280,10 +277,9 @@ def own_code(config: Config) -> list[str]:
     Whoever typed a configuration, or trained with it, trusts it.
     """
     named = {
-        str(value) for path, value in _leaves(to_containers(config)) if _is_target(path, value)
+        str(value) for path, value in _leaves(to_containers(config)) if _names_code(path, value)
     }
-    modules = [name.rpartition(".")[0] for name in config.evaluation.scores or () if "." in name]
-    return [*sorted(name for name in named if not ALLOWED.fullmatch(name)), *modules]
+    return sorted(name for name in named if not ALLOWED.fullmatch(name))
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
@@ -303,22 +299,12 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
             raise InputError(
                 f"{path}: the checkpoint's configuration holds an interpolation, {value}"
             )
-        if _is_target(path, value) and not _is_trusted(path, str(value), trust):
+        if _names_code(path, value) and not _is_trusted(path, str(value), trust):
             module = str(value).rpartition(".")[0]
             add = value if is_within(module, trust) else module or value
             raise InputError(
                 f"{path}={value}: the checkpoint names code outside nmt, which is not run; "
                 f"if you trust it, add trust=[{add}]"
-            )
-
-
-def reject_untrusted_scores(stored: Config, trust: Sequence[str]) -> None:
-    """Refuses scores of modules outside nmt that are not of `trust`; raises InputError."""
-    for name in stored.evaluation.scores or ():
-        if "." in name and not is_within(name, trust):
-            raise InputError(
-                f"evaluation.scores: the checkpoint names code outside nmt, {name}, which is not run; "
-                f"if you trust it, add trust=[{name.rpartition('.')[0]}], or choose scores yourself"
             )
 
 
@@ -339,26 +325,19 @@ def named_by(key: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise InputError(f"{key}: {reason(error)}") from error
+        cause: BaseException = error
+        while cause.__cause__ and isinstance(cause, InstantiationException | ImportError):
+            cause = cause.__cause__
+        name = "" if isinstance(cause, InputError) else f"{type(cause).__name__}: "
+        raise InputError(f"{key}: {name}{first_line(cause)}") from error
     finally:
         log.disabled = before
 
 
-def reason(error: BaseException) -> str:
-    """One line on an error of code that a configuration names, without Hydra's lines around it."""
-    while error.__cause__ and (
-        isinstance(error, InstantiationException) or str(error).lstrip().startswith("Error loading")
-    ):
-        error = error.__cause__
-    line = first_line(error)
-    clear = isinstance(
-        error, ValueError | TypeError | ImportError | AttributeError | RuntimeError | InputError
-    )
-    return line if clear else f"{type(error).__name__}: {line}"
-
-
-def _is_target(path: str, value: Any) -> bool:
-    return path.rpartition(".")[2] == "_target_" and value is not None
+def _names_code(path: str, value: Any) -> bool:
+    """Whether a value is a `_target_`, or a score that is not of this program."""
+    own_score = path.startswith("evaluation.scores.") and "." in str(value)
+    return own_score or (path.rpartition(".")[2] == "_target_" and value is not None)
 
 
 def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:

@@ -1,16 +1,11 @@
-"""What a process sets before it imports libraries: Ctrl-C, OpenMP's threads, freed memory.
-
-Nothing here imports torch: OpenMP and oneDNN read their settings when torch is imported.
-"""
+"""What a process sets before it imports torch: the threads of OpenMP, freed memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 SETTINGS = {
     # Waiting threads spin for milliseconds by default, which delays other processes on the cores.
@@ -73,23 +68,3 @@ def physical_cores() -> int:
         siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
         cores.add(siblings.read_text() if siblings.is_file() else str(cpu))
     return len(cores)
-
-
-def end_at_interrupt() -> None:
-    """Ends the process at Ctrl-C with one line, as long as nothing else handles it.
-
-    A KeyboardInterrupt inside an import is often caught, or turned into another error.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _end)
-
-
-def raise_at_interrupt() -> None:
-    """Restores KeyboardInterrupt, for programs that clean up."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"nmt: stopped by Ctrl-C\n")
-    os._exit(128 + number)

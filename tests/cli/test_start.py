@@ -1,4 +1,4 @@
-"""The start of a command: what it imports, its help, the folder it runs in, Ctrl-C."""
+"""The start of a command: what it imports, its help, the folder it runs in."""
 
 from __future__ import annotations
 

@@ -9,8 +9,10 @@ from nmt.config.loading import (
     flatten,
     load,
     load_plain,
+    own_code,
     refuse_changes,
     refuse_other_kind,
+    reject_untrusted_targets,
     typed_from_start,
 )
 from nmt.config.schema import to_containers
@@ -84,18 +86,12 @@ def test_a_configuration_survives_storage(composer):
     assert load_plain(to_containers(config)) == config
 
 
-def test_scores_of_ones_own_that_only_a_checkpoint_names_are_not_imported(composer):
+def test_scores_of_ones_own_that_a_checkpoint_names_must_be_trusted(composer):
     stored = load(composer(*STORED, "evaluation.scores=[chrf,mine.Score]"))
-
-    def apply(*typed, command="evaluate"):
-        composed = load(composer("checkpoint=f", *typed, command=command))
-        return apply_typed(stored, composed, typed).evaluation.scores
-
-    with pytest.raises(InputError, match=r"^evaluation\.scores: .* add trust=\[mine\]"):
-        apply()
-    assert apply("trust=[mine]") == ["chrf", "mine.Score"]
-    assert apply("evaluation.scores=[bleu]") == ["bleu"]
-    assert apply(command="translate") == ["chrf", "mine.Score"]  # which scores nothing
+    assert own_code(stored) == ["mine.Score"]
+    reject_untrusted_targets(to_containers(stored), ["mine.Score"])
+    with pytest.raises(InputError, match=r"^evaluation\.scores\.1=mine\.Score: .* trust=\[mine\]"):
+        reject_untrusted_targets(to_containers(stored), [])
 
 
 def test_weights_need_a_model_of_the_same_sizes_and_languages(composer):
