@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 import nmt
+from nmt import grammar
 
 
 def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) -> nn.Module:
@@ -51,8 +52,10 @@ def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str
         positions: first words of a sentence that are read.
     """
     model = nmt.load(run)
-    corpus = nmt.built_in_corpus(train_pairs=sentences, valid_pairs=max(sentences // 4, 1))
-    texts = [[pair["en"] for pair in corpus[name]["translation"]] for name in ("train", "valid")]
+    texts = [
+        [" ".join(grammar.draw(1, split, number).source) for number in range(count)]
+        for split, count in (("train", sentences), ("valid", max(sentences // 4, 1)))
+    ]
     words = [[text.split(" ") for text in split] for split in texts]
     encoded = [model.encode(split, tokenised=True) for split in texts]
     rows = []

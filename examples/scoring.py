@@ -34,7 +34,7 @@ class Distance(nn.Module):
 def train(*overrides: str) -> dict[str, float]:
     """Trains a model and returns the scores of its last validation."""
     config = nmt.configure("+experiment=rnnsearch50", "regime=tiny", *overrides)
-    text = prepare(config.data, config.tokenizer, progress=False)
+    text = prepare(config.data, config.tokenizer)
     pl.seed_everything(config.seed, verbose=False)
     model = build_model(config, len(text.source_vocabulary), len(text.target_vocabulary))
     steps = config.trainer["max_steps"]

@@ -16,7 +16,6 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from nmt.api import compare_runs as compare
     from nmt.api import configure, plot_alignment, plot_by_length, scores
-    from nmt.data.sources import built_in_corpus
     from nmt.evaluation.metric import CorpusScore
     from nmt.inference.load import load_model as load
     from nmt.inference.model import Model
@@ -31,7 +30,6 @@ __all__ = [
     "Model",
     "ScoredSentence",
     "__version__",
-    "built_in_corpus",
     "compare",
     "configure",
     "load",
@@ -45,7 +43,6 @@ _HOMES = {
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
     "ScoredSentence": "nmt.inference.sentence.ScoredSentence",
-    "built_in_corpus": "nmt.data.sources.built_in_corpus",
     "compare": "nmt.api.compare_runs",
     "configure": "nmt.api.configure",
     "load": "nmt.inference.load.load_model",

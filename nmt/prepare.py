@@ -30,8 +30,7 @@ def main(composed: TrainConfig) -> None:
         trust = [*composed.trust, *own_code(composed)]
         [checkpoint] = read_members([composed.initial_checkpoint], trust)
         vocabularies = checkpoint.vocabularies
-    shown = composed.trainer["enable_progress_bar"]
-    print(prepare(composed.data, composed.tokenizer, shown, vocabularies).summary())
+    print(prepare(composed.data, composed.tokenizer, vocabularies).summary())
 
 
 if __name__ == "__main__":

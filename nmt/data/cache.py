@@ -69,15 +69,11 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
 
 
 def write_rows(
-    folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str, progress: bool
+    folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes rows into a folder as they come; returns them memory-mapped.
-
-    Args:
-        title: of the log line, and of the bar on a terminal if `progress` is true.
-    """
+    """Writes rows into a folder as they come, with a title for people; returns them memory-mapped."""
     log.info(title)
-    shown = tqdm(batches, title, unit=" thousand pairs", disable=None if progress else True)
+    shown = tqdm(batches, title, unit=" thousand pairs", disable=None)  # on a terminal
     with pa.OSFile(str(folder / ROWS), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for batch in shown:
             writer.write_batch(batch)

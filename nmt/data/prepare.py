@@ -118,7 +118,6 @@ class Prepared:
 def prepare(
     data: DataConfig,
     tokenizer: TokenizerConfig,
-    progress: bool = True,
     vocabularies: Vocabularies | None = None,
 ) -> Prepared:
     """Tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
@@ -126,7 +125,6 @@ def prepare(
     Args:
         data: section `data` of the configuration.
         tokenizer: section `tokenizer`.
-        progress: show progress (on stderr).
         vocabularies: of a trained model, to encode with; None: they are learnt from the text.
 
     Raises:
@@ -136,10 +134,9 @@ def prepare(
     sections = {"train": data.train, "valid": data.valid}
     sections |= {f"test.{name}": text for name, text in data.test.items()}
     train, *held_out = (
-        tokenise_text(text, data, f"data.{name}", tokenizer, progress)
-        for name, text in sections.items()
+        tokenise_text(text, data, f"data.{name}", tokenizer) for name, text in sections.items()
     )
-    pairs = training_pairs(train, data, tokenizer, vocabularies, progress)
+    pairs = training_pairs(train, data, tokenizer, vocabularies)
     known = pairs.source_vocabulary, pairs.target_vocabulary
     names = ["valid", *data.test]
     valid, *tests = (held_out_pairs(n, t, known) for n, t in zip(names, held_out, strict=True))
@@ -152,7 +149,6 @@ def prepare_test_set(
     name: str,
     vocabularies: Vocabularies,
     tokenizer: TokenizerConfig,
-    progress: bool = True,
 ) -> Pairs:
     """Pairs to measure a model on, encoded with the vocabularies that it was trained with.
 
@@ -162,18 +158,15 @@ def prepare_test_set(
         name: of the test set.
         vocabularies: the model's, of source and target.
         tokenizer: as in training.
-        progress: show progress (on stderr).
 
     Raises:
         InputError: if the text cannot be read.
     """
-    tokenised = tokenise_text(text, data, f"data.test.{name}", tokenizer, progress)
+    tokenised = tokenise_text(text, data, f"data.test.{name}", tokenizer)
     return held_out_pairs(name, tokenised, vocabularies)
 
 
-def tokenise_text(
-    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig, progress: bool
-) -> Text:
+def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig) -> Text:
     """The tokenised text of a section of the configuration, from the cache or made now.
 
     Args:
@@ -181,7 +174,6 @@ def tokenise_text(
         data: the whole section `data`, for languages and cache.
         key: name of the section, such as `data.test.mine`.
         tokenizer: how raw text becomes tokens.
-        progress: show progress (on stderr).
 
     Raises:
         InputError: if the text is empty or cannot be read.
@@ -214,7 +206,7 @@ def tokenise_text(
                     "%s (%s): Moses has no rules for %r; those of English are used",
                     *(key, side, language),
                 )
-        rows = write_rows(folder, pa.schema(columns), batches(), f"preparing {key}", progress)
+        rows = write_rows(folder, pa.schema(columns), batches(), f"preparing {key}")
         if not len(rows):
             raise InputError(f"{key}: empty corpus; none of {len(empty)} pairs has words")
         if empty and "target_text" in columns:
@@ -267,7 +259,6 @@ def training_pairs(
     data: DataConfig,
     tokenizer: TokenizerConfig,
     given: Vocabularies | None,
-    progress: bool,
 ) -> Pairs:
     """The training pairs, filtered and encoded with the vocabularies that are learnt, or given."""
     settings: list[Any] = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size]
@@ -286,7 +277,7 @@ def training_pairs(
         for name in IDS.values():
             schema = schema.append(pa.field(name, pa.list_(pa.int32())))
         encoded = map_chunks(partial(encode, vocabularies=vocabularies), _select(text.rows, kept))
-        rows = write_rows(folder, schema, encoded, "encoding data.train", progress)
+        rows = write_rows(folder, schema, encoded, "encoding data.train")
         counts = {"empty": text.empty, **dropped, **count_words(rows), **types}
         return {"vocabularies": [each.state() for each in vocabularies], "counts": counts}
 

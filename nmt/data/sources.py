@@ -12,16 +12,13 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nmt import grammar
 from nmt.config import DataConfig, TextConfig
 from nmt.data.lines import ENDINGS, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
-
-if TYPE_CHECKING:
-    from datasets import DatasetDict
 
 # Last length of each equally full bucket of `grammar: by_length`; another list is another corpus.
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
@@ -181,54 +178,15 @@ def _open_grammar(
 def _draw(
     numbers: Sequence[int],
     split: str,
-    by_length: bool = False,
-    reverse: bool = False,
-    seed: int = 1,
+    by_length: bool,
+    reverse: bool,
 ) -> list[Pair]:
     """Draws of the grammar by number; `by_length` fills each bucket of length equally."""
     pairs = [
-        grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
+        grammar.draw_by_length(1, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
         if by_length
-        else grammar.draw(seed, split, number)
+        else grammar.draw(1, split, number)
         for number in numbers
     ]
     pairs = [pair.reversed() for pair in pairs] if reverse else pairs
     return [(" ".join(pair.source), " ".join(pair.target), pair.pharaoh()) for pair in pairs]
-
-
-def built_in_corpus(
-    train_pairs: int = 60_000,
-    valid_pairs: int = 1_000,
-    test_pairs: int = 1_000,
-    by_length_pairs: int = 1_400,
-    seed: int = 1,
-) -> DatasetDict:
-    """The pairs of `data=grammar`, with their gold links (docs/grammar.md), for other programs.
-
-    Args:
-        train_pairs, valid_pairs, test_pairs, by_length_pairs: pairs of each split.
-        seed: another seed is another sample of the same language.
-
-    Returns:
-        The splits `train`, `valid`, `test` and `by_length`, with the columns `translation` (`en`
-        and `fr`, tokens separated by spaces) and `alignment` (links i-j and ipj in Pharaoh format).
-    """
-    import datasets
-
-    numbers = {
-        "train": ("train", range(train_pairs)),
-        "valid": ("valid", range(valid_pairs)),
-        "test": ("test", range(test_pairs)),
-        # The first 1,400 draws chose settings of the laptop regime (conf/data/grammar.yaml).
-        "by_length": ("test", range(1_400, 1_400 + by_length_pairs)),
-    }
-    corpus = datasets.DatasetDict()
-    for name, (split, chosen) in numbers.items():
-        drawn = _draw(chosen, split, name == "by_length", seed=seed)
-        corpus[name] = datasets.Dataset.from_list(
-            [
-                {"translation": {"en": english, "fr": french}, "alignment": links}
-                for english, french, links in drawn
-            ]
-        )
-    return corpus

@@ -60,10 +60,8 @@ def held_out_splits(
         )
     if missing := [name for name in names if name not in known]:
         raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
-    shown = config.trainer["enable_progress_bar"]
     for name in names or known:
-        text = known[name]
-        yield prepare_test_set(text, config.data, name, vocabularies, config.tokenizer, shown)
+        yield prepare_test_set(known[name], config.data, name, vocabularies, config.tokenizer)
 
 
 def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:

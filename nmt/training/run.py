@@ -124,8 +124,7 @@ class Run:
         if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
             source = self.initial or self.checkpoint
             vocabularies = source.vocabularies if source else None
-        shown = config.trainer["enable_progress_bar"]
-        text = prepare(config.data, config.tokenizer, shown, vocabularies)
+        text = prepare(config.data, config.tokenizer, vocabularies)
         log.info("prepared text:\n%s", text.summary())
         self.text = text
         if self.checkpoint is not None and self.checkpoint.fingerprint != text.fingerprint:

@@ -24,7 +24,7 @@ SCHEMA = pa.schema({"n": pa.int64()})
 
 
 def prepared(config: Config) -> Prepared:
-    return prepare(config.data, config.tokenizer, progress=False)
+    return prepare(config.data, config.tokenizer)
 
 
 def content(cache: Path) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ def _build(cache: Path, log: Path) -> None:
     def fill(folder: Path) -> dict[str, Any]:
         with log.open("a") as stream:
             stream.write("x")
-        write_rows(folder, SCHEMA, [pa.record_batch({"n": [1, 2]})], "numbers", False)
+        write_rows(folder, SCHEMA, [pa.record_batch({"n": [1, 2]})], "numbers")
         return {"whole": True}
 
     rows, facts = build_once(cache, "thing", fill)

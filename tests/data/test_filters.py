@@ -63,7 +63,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     train_on(config, write, pairs)
     filters = config.data.filters
     filters.length_ratio, filters.identical, filters.duplicates = 2.0, True, duplicates
-    prepared = prepare(config.data, config.tokenizer, progress=False)
+    prepared = prepare(config.data, config.tokenizer)
     expected, dropped = naive(pairs, duplicates)
     assert [prepared.train.text(number) for number in range(len(expected))] == expected
     counts = prepared.train.counts
@@ -80,5 +80,5 @@ def test_filters_that_leave_nothing_are_refused(config: Config, write: Write) ->
     train_on(config, write, [("a", "a"), ("a b", "a b")])
     config.data.filters.identical = True
     with pytest.raises(InputError, match=r"none of 2 pairs is left"):
-        prepare(config.data, config.tokenizer, progress=False)
+        prepare(config.data, config.tokenizer)
     assert not list(Path(config.data.cache).glob("pairs-*"))

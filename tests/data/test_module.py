@@ -44,7 +44,7 @@ def fit(
     checkpoint: str | None = None,
     accumulate: int = 1,
 ) -> tuple[Recorder, pl.Trainer]:
-    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    data = TranslationData(prepare(config.data, config.tokenizer), config)
     trainer = pl.Trainer(
         max_steps=updates,
         max_epochs=-1,
@@ -105,7 +105,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
     """By tokens, too, where there may be fewer sentences than shares."""
     if tokens:
         config.data.batch_tokens = tokens
-    prepared = prepare(config.data, config.tokenizer, progress=False)
+    prepared = prepare(config.data, config.tokenizer)
     schedule = TranslationData(prepared, config).schedule
     update = 4
     gradient = 0.0
@@ -121,7 +121,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
 
 
 def test_loaders_leave_the_random_numbers_of_dropout_alone(config: Config) -> None:
-    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    data = TranslationData(prepare(config.data, config.tokenizer), config)
     state = torch.get_rng_state()
     first, _ = (next(iter(loader)) for loader in (data.train_dataloader(), data.val_dataloader()))
     assert torch.equal(torch.get_rng_state(), state)
@@ -129,7 +129,7 @@ def test_loaders_leave_the_random_numbers_of_dropout_alone(config: Config) -> No
 
 
 def test_ranks_share_an_update_and_a_validation(config: Config) -> None:
-    data = TranslationData(prepare(config.data, config.tokenizer, progress=False), config)
+    data = TranslationData(prepare(config.data, config.tokenizer), config)
     training, validation = [], []
     for rank in range(3):
         data.trainer = SimpleNamespace(  # type: ignore[assignment]

@@ -19,7 +19,7 @@ Write = Callable[[str, list[str]], str]
 
 
 def prepared(config: Config, given: Vocabularies | None = None) -> Prepared:
-    return prepare(config.data, config.tokenizer, False, given)
+    return prepare(config.data, config.tokenizer, given)
 
 
 def folders(config: Config, kind: str) -> set[str]:
@@ -154,7 +154,7 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: W
     text = prepared(config)
     section = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["Le chat."]))
     known = text.source_vocabulary, text.target_vocabulary
-    split = prepare_test_set(section, config.data, "other", known, config.tokenizer, progress=False)
+    split = prepare_test_set(section, config.data, "other", known, config.tokenizer)
     assert split.name == "other"
     assert split[0]["target_text"] == "Le chat."
     assert known[0].decode(split[0]["source_ids"])[:2] == ["<unk>", "<unk>"]

@@ -19,7 +19,7 @@ def parts(composer, tmp_path):
     """The data, and a function that makes the model."""
     typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
     config = load(composer(*typed, "model.dropout=0.1"))
-    text = prepare(config.data, config.tokenizer, progress=False)
+    text = prepare(config.data, config.tokenizer)
 
     def make() -> RNNsearch:
         torch.manual_seed(1)
