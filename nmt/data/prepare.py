@@ -25,7 +25,7 @@ from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Facts, build_once, map_chunks, write_rows
 from nmt.data.pairs import IDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
-from nmt.data.tokenise import LANGUAGES, split, tokeniser
+from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.data.vocabulary import (
     BpeVocabulary,
     Vocabularies,
@@ -39,14 +39,17 @@ from nmt.utils.errors import InputError
 log = logging.getLogger(__name__)
 
 TEXT_FORMAT, PAIRS_FORMAT = 3, 4
-WORDS = {side: f"{side}_words" for side in SIDES}
-COLUMNS = {
-    "line": pa.int64(),
-    **dict.fromkeys(SIDES, pa.string()),
-    **dict.fromkeys(WORDS.values(), pa.int32()),
-    "alignment": pa.string(),
-}
-HELD_OUT_COLUMNS = COLUMNS | {"target_text": pa.string()}
+WORDS = [f"{side}_words" for side in SIDES]
+TRAINING_TEXT = pa.schema(
+    [("line", pa.int64())]
+    + [(side, pa.string()) for side in SIDES]
+    + [(name, pa.int32()) for name in WORDS]
+    + [("alignment", pa.string())]
+)
+HELD_OUT_TEXT = TRAINING_TEXT.append(pa.field("target_text", pa.string()))
+TRAINING_PAIRS = pa.schema(
+    [*TRAINING_TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())]
+)
 
 
 class Text(NamedTuple):
@@ -179,40 +182,39 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
         InputError: if the text is empty or cannot be read.
     """
     source = open_source(text, data, key)
-    columns = COLUMNS if key == "data.train" else HELD_OUT_COLUMNS
-    tokenised, first = text.tokenised or text.grammar is not None, text.skip or 0
-    options: dict[str, Any] = {
+    schema = TRAINING_TEXT if key == "data.train" else HELD_OUT_TEXT
+    first, raw = text.skip or 0, not (text.tokenised or text.grammar)
+    settings = {
         "languages": list(data.languages),
-        "tokenised": tokenised,
+        "tokenised": not raw,
         "normalise": tokenizer.normalise,
         "characters": tokenizer.characters,
-        "columns": list(columns),
+        "first": first,
+        "columns": schema.names,
     }
     version = importlib.metadata.version("sacremoses")
-    fingerprint = digest(TEXT_FORMAT, source.identity, version, {**options, "first": first})
+    fingerprint = digest(TEXT_FORMAT, source.identity, version, settings)
 
     def build(folder: Path) -> Facts:
-        empty: list[int] = []
+        for language in data.languages:
+            if raw and language not in LANGUAGES:
+                log.warning(
+                    "%s: Moses has no rules for %r; those of English are used", key, language
+                )
+        pairs = 0
 
         def batches() -> Iterator[pa.RecordBatch]:
-            work = partial(_tokenise, read=source.read, **options)
-            for batch, left_out in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
-                empty.extend(left_out)
+            nonlocal pairs
+            tools = tokenisers(data, tokenizer)
+            work = partial(_tokenise, read=source.read, tools=tools, raw=raw, schema=schema)
+            for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
+                pairs += size
                 yield batch
 
-        for language, side in zip(data.languages, SIDES, strict=True):
-            if not tokenised and language not in LANGUAGES:
-                log.warning(
-                    "%s (%s): Moses has no rules for %r; those of English are used",
-                    *(key, side, language),
-                )
-        rows = write_rows(folder, pa.schema(columns), batches(), f"preparing {key}")
+        rows = write_rows(folder, schema, batches(), f"preparing {key}")
         if not len(rows):
-            raise InputError(f"{key}: empty corpus; none of {len(empty)} pairs has words")
-        if empty and "target_text" in columns:
-            listed = ", ".join(str(n + 1) for n in empty[:5]) + (", …" if len(empty) > 5 else "")
-            log.warning("%s: pairs with an empty side are left out: line %s", key, listed)
-        return {"empty": len(empty)}
+            raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
+        return {"empty": pairs - len(rows)}
 
     rows, facts = build_once(Path(data.cache), f"text-{fingerprint}", build)
     return Text(rows, facts["empty"], fingerprint)
@@ -221,37 +223,30 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
 def _tokenise(
     numbered: tuple[int, Any],
     read: Callable[[Any], Sequence[Pair]],
-    languages: Sequence[str],
-    tokenised: bool,
-    normalise: bool,
-    characters: bool,
-    columns: Sequence[str],
-) -> tuple[pa.RecordBatch, list[int]]:
+    tools: Sequence[Tokeniser],
+    raw: bool,
+    schema: pa.Schema,
+) -> tuple[int, pa.RecordBatch]:
     """Tokenises a chunk of a source whose first pair has a number.
 
-    Returns the rows, and the numbers of the pairs that are left out because a side has no words.
+    Returns the number of pairs, and the rows of those that have words on both sides.
     """
     first, chunk = numbered
-    tools = [tokeniser(language, normalise, characters) for language in languages]
-    rows, empty = [], []
-    for number, (source, target, alignment) in enumerate(read(chunk), first):
+    pairs, rows = read(chunk), []
+    for line, (source, target, alignment) in enumerate(pairs, first):
         texts = source or "", target or ""
-        if tokenised:
-            sides = [split(text) for text in texts]
-        else:
-            sides = [tool.tokenise(text) for tool, text in zip(tools, texts, strict=True)]
-        if not all(sides):
-            empty.append(number)
-            continue
-        detokenised = tokenised and "target_text" in columns
-        text = tools[1].detokenise(sides[1]) if detokenised else texts[1]
-        words = [" ".join(side) for side in sides]
-        rows.append((number, *words, *map(len, sides), alignment, text))
-    schema = pa.schema({name: HELD_OUT_COLUMNS[name] for name in columns})
-    values = [[row[place] for row in rows] for place in range(len(columns))]
-    return pa.RecordBatch.from_arrays(
-        list(map(pa.array, values, schema.types)), schema=schema
-    ), empty
+        sides = [
+            tool.tokenise(text) if raw else split(text)
+            for tool, text in zip(tools, texts, strict=True)
+        ]
+        if all(sides):
+            row = {"line": line, "alignment": alignment, "target_text": texts[1]}
+            row |= zip(SIDES, map(" ".join, sides), strict=True)
+            row |= zip(WORDS, map(len, sides), strict=True)
+            if not raw and "target_text" in schema.names:
+                row["target_text"] = tools[1].detokenise(sides[1])
+            rows.append(row)
+    return len(pairs), pa.RecordBatch.from_pylist(rows, schema)
 
 
 def training_pairs(
@@ -261,10 +256,8 @@ def training_pairs(
     given: Vocabularies | None,
 ) -> Pairs:
     """The training pairs, filtered and encoded with the vocabularies that are learnt, or given."""
-    settings: list[Any] = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size]
-    settings.append(tokenizer.joint)
-    if given is not None:
-        settings = [vocabulary.state() for vocabulary in given]
+    sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]
+    settings = [vocabulary.state() for vocabulary in given] if given else sizes
     version = importlib.metadata.version("tokenizers")
     fingerprint = digest(PAIRS_FORMAT, text.fingerprint, asdict(data.filters), settings, version)
 
@@ -273,11 +266,8 @@ def training_pairs(
         if not kept.any():
             raise InputError(f"data.filters: none of {len(text.rows):,} pairs is left")
         vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
-        schema = text.rows.schema
-        for name in IDS.values():
-            schema = schema.append(pa.field(name, pa.list_(pa.int32())))
         encoded = map_chunks(partial(encode, vocabularies=vocabularies), _select(text.rows, kept))
-        rows = write_rows(folder, schema, encoded, "encoding data.train")
+        rows = write_rows(folder, TRAINING_PAIRS, encoded, "encoding data.train")
         counts = {"empty": text.empty, **dropped, **count_words(rows), **types}
         return {"vocabularies": [each.state() for each in vocabularies], "counts": counts}
 
@@ -316,7 +306,7 @@ def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str
             kept &= ~failed
 
     if filters.length_ratio:
-        words = [rows.column(name).to_numpy() for name in WORDS.values()]
+        words = [rows.column(name).to_numpy() for name in WORDS]
         drop("length_ratio", np.maximum(*words) > filters.length_ratio * np.minimum(*words))
     if filters.identical:
         drop("identical", pc.equal(*map(rows.column, SIDES)).to_numpy())
