@@ -328,7 +328,7 @@ def named_by(key: str) -> Iterator[None]:
         cause: BaseException = error
         while cause.__cause__ and isinstance(cause, InstantiationException | ImportError):
             cause = cause.__cause__
-        name = "" if isinstance(cause, InputError) else f"{type(cause).__name__}: "
+        name = "" if isinstance(cause, InputError | ValueError) else f"{type(cause).__name__}: "
         raise InputError(f"{key}: {name}{first_line(cause)}") from error
     finally:
         log.disabled = before
