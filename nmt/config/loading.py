@@ -225,21 +225,12 @@ def refuse_changes(stored: Config, config: Config) -> None:
     Raises:
         InputError: naming the first key that differs, the stored value and the new one.
     """
-    before, now = (flatten(to_containers(each)) for each in (stored, config))
-    differing = [
-        path
-        for path in sorted(
-            before.keys() | now.keys(),
-            key=lambda path: (path not in ("regime", "experiment"), path),
-        )
-        if before.get(path) != now.get(path) and not is_within(path, RESUMABLE_KEYS)
-    ]
-    if differing:
-        path = differing[0]
-        raise InputError(
-            f"{path}={now.get(path)}: the run in this folder was started with "
-            f"{path}={before.get(path)}; type that to resume it, or name another folder"
-        )
+    for path, (before, now) in _differences(stored, config).items():
+        if not is_within(path, RESUMABLE_KEYS):
+            raise InputError(
+                f"{path}={now}: the run in this folder was started with {path}={before}; type that "
+                "to resume it, or name another folder"
+            )
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
@@ -248,24 +239,30 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
     Raises:
         InputError: naming every key that differs, with the value that the weights need.
     """
-    ours, theirs = (
-        {
-            key: value
-            for key, value in flatten(to_containers(each)).items()
-            if is_within(key, KIND) and not is_within(key, FREE) and value not in (None, {})
-        }
-        for each in (config, initial)
-    )
     needed = [
-        f"{key}={literal(theirs.get(key))}"
-        for key in {**ours, **theirs}
-        if ours.get(key) != theirs.get(key)
+        f"{path}={literal(needs)}"
+        for path, (needs, _) in _differences(initial, config).items()
+        if is_within(path, KIND) and not is_within(path, FREE)
     ]
     if needed:
         raise InputError(
             f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
             f"{' '.join(needed)}"
         )
+
+
+def _differences(before: Config, now: Config) -> dict[str, tuple[Any, Any]]:
+    """Both values of each dotted key that differs, `regime` and `experiment` first."""
+    flat = [
+        {
+            path: None if value == {} else value
+            for path, value in flatten(to_containers(each)).items()
+        }
+        for each in (before, now)
+    ]
+    paths = sorted({*flat[0], *flat[1]}, key=lambda p: (p not in ("regime", "experiment"), p))
+    values = {path: (flat[0].get(path), flat[1].get(path)) for path in paths}
+    return {path: (old, new) for path, (old, new) in values.items() if old != new}
 
 
 # Code that a configuration names

@@ -46,19 +46,10 @@ FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
 
 
 def check_file(path: str | Path, key: str) -> Path:
-    """The path of a file that can be opened.
-
-    Raises:
-        InputError: naming `key` and what is wrong with the path.
-    """
+    """The path of a file; raises InputError, naming `key`, if there is none."""
     file = Path(path).expanduser()
-    try:
-        file.open("rb").close()
-    except FileNotFoundError as error:
-        where = "" if file.is_absolute() else f" in the working folder {Path.cwd()}"
-        raise InputError(f"{key}={path}: no such file{where}") from error
-    except OSError as error:
-        raise InputError(f"{key}={path}: cannot be read ({error.strerror})") from error
+    if not file.is_file():
+        raise InputError(f"{key}: no such file: {file.absolute()}")
     return file
 
 

@@ -60,7 +60,10 @@ class TestCompare:
         ("typed", "said"),
         [
             ((), "runs: must be given, or systems with source and reference"),
-            (("runs=[rnnsearch]", "+systems.moses.test=gone.txt"), "gone.txt: no such file"),
+            (
+                ("runs=[rnnsearch]", "+systems.moses.test=gone.txt"),
+                "systems.moses.test: no such file: /",
+            ),
             (
                 ("runs=[rnnsearch]", "+systems.moses.test=short.txt"),
                 "1 lines, but the test set has 12",

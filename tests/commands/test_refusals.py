@@ -19,7 +19,7 @@ from tests.helpers.produced import BEST
         ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),
         ("compare scores=[blue] runs=[nowhere]", "scores: no score 'blue'"),
         ("evaluate checkpoint=nowhere.ckpt", "checkpoint=nowhere.ckpt: no such file"),
-        ("score checkpoint=nowhere.ckpt source=a target=b", "source=a: no such file"),
+        ("score checkpoint=nowhere.ckpt source=a target=b", "source: no such file: /"),
         (f"evaluate {BEST} model=rnnencdec", "model: no such key; it belongs to the training run"),
         (f"translate {BEST} seed=4", "seed: no such key; it belongs to the training run"),
         ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),

@@ -91,7 +91,6 @@ def test_parallel_files_stay_in_step(tmp_path: Path) -> None:
 
 
 def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"data\.train\.source=.*nothing: no such file"):
-        check_file(tmp_path / "nothing", "data.train.source")
-    with pytest.raises(InputError, match=r"data\.train\.source=.*: cannot be read"):
-        check_file(tmp_path, "data.train.source")
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(InputError, match=rf"^score\.source: no such file: {path}$"):
+            check_file(path, "score.source")
