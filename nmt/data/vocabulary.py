@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -99,17 +100,12 @@ class WordVocabulary(Vocabulary):
 def rank_words(sentences: Iterable[str]) -> list[str]:
     """All words of tokenised sentences by decreasing frequency, ties in code point order.
 
-    Tokens are separated by spaces; the first entries are a shortlist. The `tokenizers` library
-    counts in parallel; memory holds the distinct words, not the text.
+    Tokens are separated by spaces; the first entries are a shortlist.
     """
-    counter = Tokenizer(models.WordLevel())
-    counter.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=2**31 - 1, min_frequency=0, show_progress=False, special_tokens=[]
-    )
-    counter.train_from_iterator(sentences, trainer)
-    ids = counter.get_vocab()
-    return sorted(ids, key=ids.__getitem__)
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(sentence.split())
+    return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 class BpeVocabulary(Vocabulary):
