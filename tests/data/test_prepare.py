@@ -190,7 +190,7 @@ def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
     assert not caplog.messages  # tokenised text needs no rules
     raw_text(config, write, ("The cat.", "Con mèo."))
     text = prepared(config)
-    assert "data.train (target): Moses has no rules for 'vi'" in caplog.messages[0]
+    assert "data.train: Moses has no rules for 'vi'" in caplog.messages[0]
     assert text.train[0]["target"] == ["Con", "mèo", "."]
 
 
@@ -205,9 +205,10 @@ def test_each_character_is_a_token(config: Config, write: Write) -> None:
 def test_encoded_text_does_not_depend_on_the_number_of_processes(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def encoded() -> list[list[int]]:
+    def encoded() -> list[list[Any]]:
         train = prepared(config).train
-        return [np.concatenate(train.ids(number)).tolist() for number in range(len(train))]
+        ids = [np.concatenate(train.ids(number)).tolist() for number in range(len(train))]
+        return [ids, train.sizes.tolist(), [[pair["line"], pair["source"]] for pair in train]]
 
     config.data.filters.duplicates = "target"
     alone = encoded()
