@@ -29,7 +29,7 @@ Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
 MANY = 20  # chunks of pairs below which starting processes costs more than it saves
-_function: Callable[[Any], Any]  # what this process, a worker, computes
+_function: Callable[[Any], Any]  # what a worker process computes
 
 
 def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[pa.Table, Facts]:
@@ -55,8 +55,8 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
             cache.mkdir(parents=True, exist_ok=True)
             with FileLock(cache / f".{name}.lock"):
                 if not (folder / FACTS).is_file():
-                    for left in (folder, unfinished):  # by a process that was killed
-                        shutil.rmtree(left, ignore_errors=True)
+                    for remains in (folder, unfinished):  # of a process that was killed
+                        shutil.rmtree(remains, ignore_errors=True)
                     unfinished.mkdir()
                     try:
                         write_json(unfinished / FACTS, build(unfinished))

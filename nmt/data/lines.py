@@ -46,7 +46,7 @@ FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
 
 
 def check_file(path: str | Path, key: str) -> Path:
-    """The path of a file; raises InputError, naming `key`, if there is none."""
+    """The path of a file; raises InputError, naming `key`, for a missing one."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise InputError(f"{key}: no such file: {file.absolute()}")

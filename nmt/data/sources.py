@@ -105,7 +105,7 @@ def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
 
 
 def _spelling(file: Path) -> Path:
-    """The file, or the compressed one that there is in its place."""
+    """The file, or its compressed form where only that exists."""
     compressed = (file.with_name(file.name + ending) for ending in ENDINGS)
     return next((path for path in (file, *compressed) if path.is_file()), file)
 
