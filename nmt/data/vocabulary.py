@@ -42,12 +42,8 @@ class Vocabulary(ABC):
         """Ids of a sentence, END appended."""
 
     @abstractmethod
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        """Words up to the first END; UNKNOWN becomes the word `<unk>`."""
-
-    @abstractmethod
-    def word_index(self, ids: Iterable[int]) -> list[int]:
-        """For every id the number of the word it belongs to; END counts as a word of its own."""
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
+        """Words that the ids spell, with the number of ids of each; END is a word of its own."""
 
     @abstractmethod
     def unknown(self, tokens: Iterable[str]) -> int:
@@ -56,6 +52,16 @@ class Vocabulary(ABC):
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """All of it as plain containers, for checkpoints and files."""
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Words up to the first END; UNKNOWN becomes the word `<unk>`."""
+        return [word for word, _ in self._words(until_end(ids))]
+
+    def word_index(self, ids: Iterable[int]) -> list[int]:
+        """For every id the number of the word it belongs to; END counts as a word of its own."""
+        return [
+            number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
+        ]
 
     def symbols(self, ids: Iterable[int]) -> list[str]:
         """Every id as people read it, `</s>` and `<unk>` included."""
@@ -84,11 +90,8 @@ class WordVocabulary(Vocabulary):
         ids.append(END)
         return ids
 
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        return self.symbols(until_end(ids))
-
-    def word_index(self, ids: Iterable[int]) -> list[int]:
-        return [index for index, _ in enumerate(ids)]
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
+        return ((symbol, 1) for symbol in self.symbols(ids))
 
     def unknown(self, tokens: Iterable[str]) -> int:
         return sum(token not in self._ids for token in tokens)
@@ -147,14 +150,6 @@ class BpeVocabulary(Vocabulary):
     def encode(self, tokens: Sequence[str]) -> list[int]:
         encoding = self._model.encode(list(tokens), is_pretokenized=True)
         return [index + len(SPECIAL) for index in encoding.ids] + [END]
-
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        return [word for word, _ in self._words(until_end(ids))]
-
-    def word_index(self, ids: Iterable[int]) -> list[int]:
-        return [
-            number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
-        ]
 
     def unknown(self, tokens: Iterable[str]) -> int:
         return 0
