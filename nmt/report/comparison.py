@@ -111,8 +111,9 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
     wanted = None if given is None or files else choose_scores(list(given), "scores")
     runs, unfinished = find_runs(config.runs)
-    runs = separate_texts(runs)
-    runs = separate_texts([*runs, *read_systems(config, runs)])
+    separate_texts(runs)
+    runs += read_systems(config, runs)
+    separate_texts(runs)
     added = add_scores(files, runs)
     return compare_runs(runs, wanted, added, config.resamples, unfinished, shown=shown)
 
@@ -206,14 +207,10 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
 class SetComparison:
     """The runs on one test set. What is computed here has the buckets of the first run.
 
-    Arguments as those of `compare_runs`.
-
     Attributes:
-        runs: that were scored on the set.
-        tested: scores whose differences are tested.
-        known: all scores, by key.
+        tested: scores whose differences are tested; `known`: all scores, by key.
         measured: statistics of the sentences, by run.
-        covered: of each run with shortlists, the sentences that they cover.
+        covered: of each run with shortlists, the sentences that they cover; `no_unk`: that all cover.
         groups: labels of the runs that differ in their seed alone and have sentences.
         controls: names of the groups, other systems first: each is compared with those before it.
     """
@@ -321,12 +318,11 @@ class SetComparison:
 
     def notes(self) -> list[str]:
         """What a reader must know of the scores on this set."""
-        notes = []
-        renamed = {run.label: run.stored[self.name] for run in self.runs if self.name in run.stored}
-        if renamed:
-            stored = next(iter(renamed.values()))
-            labels = ", ".join(renamed)
-            notes.append(f"{self.name} is the test set {stored} of {labels}, with another text.")
+        notes = [
+            f"{self.name} is the test set {run.stored[self.name]} of {run.label}, with another text."
+            for run in self.runs
+            if self.name in run.stored
+        ]
         if self.no_unk:
             notes.append(
                 f"No UNK: {counted(len(self.no_unk), 'sentence')} covered by the shortlists of all "

@@ -6,12 +6,11 @@ Nothing here imports a model: a report is made from files alone, on any machine.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,9 +39,7 @@ class FinishedRun:
     name: str = ""  # label without seed and path, the name of the run's group; empty: the label
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # read by test set
     table: pd.DataFrame | None = None  # of `scores.csv`; None: not read yet
-    stored: Mapping[str, str] = field(
-        default_factory=dict
-    )  # files of renamed test sets, by new name
+    stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
 
     @property
     def external(self) -> bool:
@@ -67,18 +64,22 @@ class FinishedRun:
     @cached_property
     def scores(self) -> pd.DataFrame:
         """The scores of the run in the columns of `scores.csv`, and `run`, `key` and `bucket`."""
-        if self.table is None and self.folder is not None:
-            self.table = read_scores(self.folder)
         frame = score_table([]) if self.table is None else self.table
-        names = frame["set"].replace({old: new for new, old in self.stored.items()})
-        return named(frame.assign(set=names, run=self.label))
+        if self.table is None and self.folder is not None:
+            frame = read_scores(self.folder)
+        return named(frame.assign(run=self.label))
 
-    @cached_property
+    @property
     def sets(self) -> list[str]:
         """Names of the test sets, in the order of the configuration."""
-        return [
-            check_set_name(name) for name in dict.fromkeys([*self.scores["set"], *self.records])
-        ]
+        names = dict.fromkeys([*self.scores["set"], *self.records])
+        return [check_set_name(name) for name in names]
+
+    def rename_set(self, old: str, new: str) -> None:
+        """Gives a test set another name here."""
+        self.stored[new] = old
+        self.records[new] = self.records.pop(old, [])
+        self.scores = self.scores.assign(set=self.scores["set"].replace(old, new))
 
     @cached_property
     def flat(self) -> dict[str, Any]:
@@ -121,17 +122,17 @@ class FinishedRun:
             InputError: naming the file and line that cannot be read.
         """
         if test_set not in self.records:
-            self.records[test_set] = self._read(test_set, "translations", records.read_translations)
+            self.records[test_set] = self._read(records.read_translations, "translations", test_set)
         return self.records[test_set]
 
     def alignments(self, test_set: str) -> list[Record]:
         """The records of the sentences whose decoding was kept step by step, as `translations`."""
-        return self._read(test_set, "alignments", records.read_alignments)
+        stored = self.stored.get(test_set, test_set)
+        return self._read(records.read_alignments, "alignments", stored)
 
     def _read(
-        self, test_set: str, kind: str, read: Callable[[Path, str], list[Record]]
+        self, read: Callable[[Path, str], list[Record]], kind: str, name: str
     ) -> list[Record]:
-        name = self.stored.get(test_set, test_set)
         if self.folder is None or not (self.folder / kind / f"{name}.jsonl").is_file():
             return []
         return read(self.folder, name)
@@ -240,7 +241,7 @@ def _by_seed(runs: list[FinishedRun]) -> list[str]:
 
 def _by_path(runs: list[FinishedRun]) -> list[str]:
     """The folders below the one that all are in."""
-    folders = [str(run.folder.resolve()) if run.folder else os.sep for run in runs]
+    folders = [str((run.folder or Path(os.sep)).resolve()) for run in runs]
     common = os.path.commonpath(folders)
     return [f" [{os.path.relpath(folder, common)}]" for folder in folders]
 
@@ -272,33 +273,19 @@ def is_incidental(key: str) -> bool:
     return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
-def separate_texts(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """The same runs, with a test set's name standing for one text in all of them.
+def separate_texts(runs: Sequence[FinishedRun]) -> None:
+    """Renames test sets of runs, so that a name stands for one text in all of them.
 
     Runs of several corpora may all have a set `test`. The first text keeps the name; others become
-    `test-2` and so on, so that their sentences are not paired.
+    `test-2` and so on, so that their sentences are not paired. Tokenisers do not change a text.
     """
-    digests: dict[str, list[str]] = {}
-    apart = []
+    texts: dict[str, list[str]] = {}
     for run in runs:
-        stored, sentences = dict(run.stored), {}
         for name in run.sets:
-            texts = digests.setdefault(name, [])
-            text = _text_digest(run.translations(name))
-            if text and text not in texts:
-                texts.append(text)
-            new = f"{name}-{texts.index(text) + 1}" if text and texts.index(text) else name
-            sentences[new] = run.translations(name)
-            if new != name:
-                stored[new] = run.stored.get(name, name)
-        apart.append(replace(run, stored=stored, records=sentences))
-    return apart
-
-
-def _text_digest(sentences: Sequence[Record]) -> str:
-    """A digest of the letters of a test set, which no tokeniser changes; empty without sentences."""
-    digest = hashlib.sha256()
-    for row in sentences:
-        text = "".join([*row["source"], "\n", *row["reference"]])
-        digest.update("".join(filter(str.isalnum, text)).encode(errors="replace"))
-    return digest.hexdigest() if sentences else ""
+            words = (w for row in run.translations(name) for w in row["source"] + row["reference"])
+            text = "".join(filter(str.isalnum, "".join(words)))
+            known = texts.setdefault(name, [])
+            if text and text not in known:
+                known.append(text)
+            if text and (place := known.index(text)):
+                run.rename_set(name, f"{name}-{place + 1}")

@@ -202,37 +202,36 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
             column `set` the test set, where there are several. Or by the name of each system, its
             own table.
     """
-    labels = [run.label for run in runs]
+    by_label = {run.label: run for run in runs}
     for name, given in files.items():
-        scored: set[str] = set()
+        scored = 0
         for system, path in ({"": given} if isinstance(given, str) else given).items():
-            key = f"scores.{name}.{system}".rstrip(".")
-            table = read_table(path, key, name)
+            key = f"scores.{name}={path}"
+            table = read_table(path, f"scores.{name}", name)
             if system or (len(runs) == 1 and "system" not in table):
-                table["system"] = system or labels[0]
+                table["system"] = system or runs[0].label
             if "system" not in table:
-                raise InputError(f"{key}={path}: no column system; or give scores.{name}.SYSTEM=F")
-            with refuse_unreadable(f"{key}={path}", f"numbers in column {name}"):
+                raise InputError(f"{key}: no column system; or give scores.{name}.SYSTEM=F")
+            with refuse_unreadable(key, f"numbers in column {name}"):
                 table[name] = pd.to_numeric(table[name])
-            for run in runs:
-                own = table[table["system"] == run.label]
-                for test_set in run.sets if len(own) else ():
-                    rows = own[own["set"] == test_set] if "set" in own else own
-                    _add_column(run, test_set, rows[name], f"{key}={path}")
-                    scored.add(run.label)
+            for label, rows in table[table["system"].isin(by_label)].groupby("system"):
+                _add_column(by_label[str(label)], rows, name, key)
+                scored += 1
         if not scored:
-            raise InputError(f"scores.{name}: no row names one of {', '.join(labels)}")
+            raise InputError(f"scores.{name}: no row names one of {', '.join(by_label)}")
     return [FromFile(name) for name in files]
 
 
-def _add_column(run: FinishedRun, test_set: str, values: pd.Series, where: str) -> None:
-    """Adds numbers to the records of a run."""
-    records = in_order(run.translations(test_set))
-    if len(values) != len(records) and len(values):
-        raise InputError(
-            f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
-            f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
-        )
-    for record, value in zip(records, values, strict=False):
-        if pd.notna(value):
-            record.setdefault("statistics", {})[values.name] = [float(value), 1.0]
+def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> None:
+    """Adds the numbers of one run to its records."""
+    for name in run.sets:
+        values = (table[table["set"] == name] if "set" in table else table)[score]
+        records = in_order(run.translations(name))
+        if len(values) not in (0, len(records)):
+            raise InputError(
+                f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
+                f"{name}; name systems in a column 'system' and test sets in a column 'set'"
+            )
+        for record, value in zip(records, values, strict=False):
+            if pd.notna(value):
+                record.setdefault("statistics", {})[score] = [float(value), 1.0]

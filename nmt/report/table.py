@@ -11,7 +11,7 @@ import pandas as pd
 from nmt.utils.text import printable
 
 NONE = "–"
-LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,"}
+LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,", "\xa0": "~"}
 
 
 class Cell(NamedTuple):

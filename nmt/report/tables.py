@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.loading import flatten
-from nmt.config.schema import INITIAL_CHECKPOINT
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.stress import POSITION
 from nmt.evaluation.table import COLUMNS
@@ -126,24 +125,25 @@ def positions_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"positions_{test_set}", f"Loss by position in {test_set}", table, [note])
 
 
+def percentage(row: Any) -> Cell:
+    """A ratio with its interval in per cent."""
+    cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
+    return cell._replace(text=f"{cell.text}\N{NO-BREAK SPACE}%")
+
+
 def retention_table(comparison: Comparison, test_set: str) -> Table:
     """What long sentences keep of each score; empty without a curve."""
     frame = comparison.retention
     frame = with_cells(frame[frame["set"] == test_set], comparison)
     cells = []
     for row in frame.itertuples():
-        values = row.value, row.low, row.high
-        cell = row.cell
-        if row.statistic in RATES:
-            cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
-        elif row.statistic.endswith("lost at"):
-            far = f"> {row.longest:.0f}"
+        cell = percentage(row) if row.statistic in RATES else row.cell
+        if row.statistic.endswith("lost at"):
+            values, far = (row.value, row.low, row.high), f"> {row.longest:.0f}"
             text, low, high = (far if pd.isna(each) else f"{each:.0f}" for each in values)
             cell = Cell(text, "" if low == high else f"[{low}, {high}]", row.value)
         cells.append(cell)
-    names = frame["statistic"].str.capitalize()
-    titles = names.where(~frame["statistic"].isin([LEFT, CONSTANT]), names + ", %")
-    frame = frame.assign(cell=cells, column=titles)
+    frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
         "Scores read off the curves over length. Left: the score of the long sentences divided by "
@@ -163,33 +163,23 @@ def headline(comparison: Comparison, test_set: str) -> str:
 
     Of many groups those that keep the least and the most; empty without a curve.
     """
-    frame = comparison.retention.query("set == @test_set and key == 'bleu'")
-    bleu = frame[frame["statistic"] == LEFT]
+    frame = comparison.retention[comparison.retention["set"] == test_set]
+    left = frame[frame["statistic"] == LEFT].set_index("name")
+    bleu, precisions = (left[left["key"] == key] for key in ("bleu", "bleu_precisions"))
     if len(bleu) > MAX_HEADLINES:
         bleu = bleu.sort_values("value").iloc[[0, -1]]
-    precisions = comparison.retention.query("set == @test_set and key == 'bleu_precisions'")
-    precisions = precisions[precisions["statistic"] == LEFT].set_index("name")
     sentences = []
-    for row in bleu.itertuples():
-        ends = frame[(frame["name"] == row.name) & frame["statistic"].str.startswith("at ")]
+    for name, row in bleu.iterrows():
+        ends = frame[(frame["key"] == "bleu") & (frame["name"] == name)]
+        ends = ends[ends["statistic"].str.startswith("at ")]
         scores = ", ".join(f"{end.value:.0f} {end.statistic}" for end in ends.itertuples())
-        text = f"{row.name}: BLEU {scores}: {share(row)} left"
-        if row.name in precisions.index:
-            text += f" (without the brevity penalty {share(precisions.loc[row.name])})"
+        text = f"{name}: BLEU {scores}: {percentage(row)} left"
+        if name in precisions.index:
+            text += f" (without the brevity penalty {percentage(precisions.loc[name])})"
         sentences.append(f"{text}.")
     if bleu["low"].notna().any():
         sentences.append(f"In brackets: {LEVEL} intervals over {resampled_words(bleu)}.")
     return " ".join(sentences)
-
-
-def share(row: Any) -> str:
-    """A ratio with its interval in per cent.
-
-    >>> share(pd.Series({"value": 0.214, "low": 0.19, "high": 0.23}))
-    '21\xa0% [19, 23]'
-    """
-    text = f"{100 * row.value:.0f}\N{NO-BREAK SPACE}%"
-    return text if pd.isna(row.low) else f"{text} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 
 
 def listed(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
@@ -219,11 +209,11 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
     for run in runs:
         if train := run.results.get("train"):
             memory = train.get("peak_memory")
-            own = {"run": run.label, "memory": memory and memory / 1e9}
-            rows.append(flatten(run.results) | own | {"start": run.flat.get(INITIAL_CHECKPOINT)})
-    started: Columns = {"Started from": ("start", None)} if any(r["start"] for r in rows) else {}
+            rows.append(
+                flatten(run.results) | {"run": run.label, "memory": memory and memory / 1e9}
+            )
     notes = ["NLL in nats per sentence; hours add up over resumes."]
-    return Table("training", "Training (as Table 2)", listed(rows, {**TRAINING, **started}), notes)
+    return Table("training", "Training (as Table 2)", listed(rows, TRAINING), notes)
 
 
 def settings_table(runs: Sequence[FinishedRun]) -> Table:
