@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -145,64 +145,6 @@ class ClaimFile:
         return " ".join(filter(None, [f"python -m nmt.{group.command}", *sweep, *words]))
 
 
-@dataclass(frozen=True)
-class Decided:
-    """The claims of a file, decided.
-
-    Attributes:
-        rows: of each claim what `decide` returns, and its `name`.
-        commands: that make the missing runs.
-    """
-
-    file: ClaimFile
-    rows: Sequence[Mapping[str, Any]]
-    commands: Sequence[str]
-
-    @property
-    def table(self) -> Table:
-        """A row for each claim; the title counts the verdicts."""
-        shown = []
-        for row, p in zip(self.rows, holm([each.get("p") for each in self.rows]), strict=True):
-            claim = self.file.claims[row["name"]]
-            score = score_of_name(claim.score, "claims: score").title
-            ((rule, margin),) = claim.rule.items()
-            shown.append(
-                {
-                    "claim": claim.claim,
-                    "who says it": claim.source,
-                    "verdict": verdict_words(row),
-                    "figure": row.get("figure", Cell()),
-                    "seeds": row.get("values", ""),
-                    "p": number(row.get("p"), 3),
-                    "p, Holm": number(p, 3),
-                    "measured": f"{STATISTICS[claim.statistic].format(score)} of "
-                    f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
-                    f"{RULES[rule].format(margin)}",
-                }
-            )
-        counts = Counter(map(verdict_words, self.rows)).most_common()
-        title = ", ".join(f"{count} {verdict}" for verdict, count in counts)
-        notes = [f"{row['name']}: {row['reason']}" for row in self.rows if row["reason"]]
-        return Table("claims", title, pd.DataFrame(shown), notes)
-
-    def markdown(self) -> str:
-        """The report: a table of all claims, and the commands for missing runs."""
-        text = (
-            f"# {self.file.title}\n\n"
-            f"File `{self.file.name}`, sha256 `{self.file.sha256}`. Intervals are 95 %: over seeds\n"
-            f"and sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict\n"
-            "is of its claim by itself; p with Holm's correction is of all claims together.\n\n"
-        )
-        lines = ["## Missing runs\n", *(f"    {line}" for line in self.commands)]
-        return "\n".join([text + self.table.markdown(), *(lines if self.commands else []), ""])
-
-
-def verdict_words(row: Mapping[str, Any]) -> str:
-    """The verdict of a row; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
-    few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
-    return f"{row['verdict']}, of these models" if few else str(row["verdict"])
-
-
 def read_claims(path: Path) -> ClaimFile:
     """Reads a file of claims.
 
@@ -252,29 +194,74 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     return all(accepts(value, known.get(key)) for key, value in wanted.items())
 
 
-def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Decided:
+def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
     """Decides each claim of a file from finished runs, in which a test set's name stands for one text.
 
     Raises:
         InputError: as `read_claims`, or for an unknown score.
     """
     file = read_claims(path)
-    rows: list[dict[str, Any]] = []
-    commands: dict[str, None] = {}
-    for name, claim in file.claims.items():
-        missing = {group: file.command(group, runs, claim.set) for group in claim.runs}
+    return claims_table(file, list(decided_rows(file, runs, resamples)))
+
+
+def decided_rows(
+    file: ClaimFile, runs: Sequence[FinishedRun], resamples: int
+) -> Iterator[dict[str, Any]]:
+    """What `decide` returns of each claim of a file, or `commands` that make the missing runs."""
+    for claim in file.claims.values():
+        commands = {group: file.command(group, runs, claim.set) for group in claim.runs}
         groups = [file.members(group, runs, claim.set) for group in claim.runs]
-        if any(missing.values()):
-            commands |= dict.fromkeys(filter(None, missing.values()))
-            reason = "missing: " + ", ".join(group for group, line in missing.items() if line)
-            row: Mapping[str, Any] = {"verdict": MISSING, "reason": reason}
+        if missing := {group: line for group, line in commands.items() if line}:
+            reason = f"missing: {', '.join(missing)}"
+            yield {"verdict": MISSING, "reason": reason, "commands": missing.values()}
         elif any(len({run.group for run in members}) > 1 for members in groups):
-            row = {"verdict": UNDECIDED, "reason": "runs of a group differ in more than seed"}
+            yield {"verdict": UNDECIDED, "reason": "runs of a group differ in more than seed"}
         else:
             models = {file.runs[group].of or group for group in claim.runs}
-            row = decide(claim, groups, resamples, paired=len(models) == 1)
-        rows.append({"name": name, **row})
-    return Decided(file, rows, list(commands))
+            yield decide(claim, groups, resamples, paired=len(models) == 1)
+
+
+def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each claim; the title counts the verdicts, the notes say what is missing."""
+    shown = []
+    corrected = holm([row.get("p") for row in rows])
+    for claim, row, p in zip(file.claims.values(), rows, corrected, strict=True):
+        score = score_of_name(claim.score, "claims: score").title
+        ((rule, margin),) = claim.rule.items()
+        shown.append(
+            {
+                "claim": claim.claim,
+                "who says it": claim.source,
+                "verdict": verdict_words(row),
+                "figure": row.get("figure", Cell()),
+                "seeds": row.get("values", ""),
+                "p": number(row.get("p"), 3),
+                "p, Holm": number(p, 3),
+                "measured": f"{STATISTICS[claim.statistic].format(score)} of "
+                f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
+                f"{RULES[rule].format(margin)}",
+            }
+        )
+    counts = Counter(map(verdict_words, rows)).most_common()
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts)
+    notes = [
+        f"File {file.name}, sha256 {file.sha256}. Intervals are {100 * CONFIDENCE:g} %: over seeds and "
+        f"sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict is of its "
+        "claim by itself; p with Holm's correction is of all claims together.",
+        *(
+            f"{name}: {row['reason']}"
+            for name, row in zip(file.claims, rows, strict=True)
+            if row["reason"]
+        ),
+        *dict.fromkeys(f"Missing runs: {line}" for row in rows for line in row.get("commands", ())),
+    ]
+    return Table("claims", f"{file.title}: {verdicts}", pd.DataFrame(shown), notes)
+
+
+def verdict_words(row: Mapping[str, Any]) -> str:
+    """The verdict of a row; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
+    few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
+    return f"{row['verdict']}, of these models" if few else str(row["verdict"])
 
 
 def decide(

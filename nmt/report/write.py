@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import PageConfig
-from nmt.report.claims import Decided
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
 from nmt.report.page import build_page
+from nmt.report.table import Table
 from nmt.report.tables import bleu_by_length, write_tables
 from nmt.utils.files import write_text
 from nmt.utils.text import counted
@@ -25,7 +25,7 @@ def write_comparison(
     *,
     title: str | None = None,
     figures: Sequence[str] = (),
-    claims: Decided | None = None,
+    claims: Table | None = None,
 ) -> Path:
     """Writes comparison.html, tables/, figures/ and claims.md, logs BLEU by length, and returns the page's path.
 
@@ -40,7 +40,7 @@ def write_comparison(
         draw_figures(comparison, folder / "figures", figures, captioned=False)
     if claims is not None:
         write_text(folder / "claims.md", claims.markdown())
-        log.info("claims: %s: %s", claims.table.title, folder / "claims.md")
+        log.info("claims: %s: %s", claims.title, folder / "claims.md")
     page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
     if comparison.unfinished:
         log.info("not finished, so left out: %s", ", ".join(map(str, comparison.unfinished)))

@@ -1,5 +1,6 @@
 """Claims: filters that fit their commands, and verdicts on hand-made runs with known answers."""
 
+import hashlib
 import shlex
 
 import numpy as np
@@ -15,11 +16,14 @@ from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
 from nmt.report import claims
-from nmt.report.claims import decide_claims, matches, read_claims, verdict_words
+from nmt.report.claims import claims_table, decided_rows, matches, read_claims, verdict_words
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
 
-FILES = sorted((conf_folder() / "claims").glob("*.yaml"))
+FILES = [
+    pytest.param(path, marks=pytest.mark.slow if path.stem in ("europarl", "multi30k") else ())
+    for path in sorted((conf_folder() / "claims").glob("*.yaml"))
+]
 WORDS = [f"w{number}" for number in range(40)]
 
 
@@ -75,7 +79,7 @@ def corpus_bleu(run, lengths):
 
 @pytest.fixture
 def decide(tmp_path):
-    """decide(runs, **claim): the verdict of one claim about the groups a and b, of two seeds each."""
+    """decide(runs, **claim): rows and table of a claim about the groups a and b, of two seeds each."""
 
     def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
@@ -88,7 +92,9 @@ def decide(tmp_path):
         content["runs"]["b"] |= second or {}
         path = tmp_path / "mine.yaml"
         path.write_text(yaml.safe_dump(content))
-        return decide_claims(path, finished, resamples=200)
+        file = read_claims(path)
+        rows = list(decided_rows(file, finished, 200))
+        return rows, claims_table(file, rows)
 
     return decided
 
@@ -116,7 +122,7 @@ def runs():
     ],
 )
 def test_verdicts(decide, runs, claim, verdict):
-    row = decide(runs, **claim).rows[0]
+    [row, *_], _ = decide(runs, **claim)
     assert row["verdict"] == verdict
     shown = verdict if verdict == "undecided" else f"{verdict}, of these models"
     assert verdict_words(row) == shown
@@ -127,23 +133,26 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])
 
     def value(**claim):
-        return decide(runs, rule={"above": 0}, **claim).rows[0]["value"]
+        return decide(runs, rule={"above": 0}, **claim)[0][0]["value"]
 
     assert value() == pytest.approx(mean("a", (10, 50)) - mean("b", (10, 50)))
     assert value(lengths=[11, None]) == pytest.approx(mean("a", (50,)) - mean("b", (50,)))
     kept = mean("b", (50,)) / mean("b", (10,))
     assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
     values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
-    decided = decide(runs, rule={"above": 0}).rows[0]["values"]
-    assert decided == f"{', '.join(values[:2])} less {', '.join(values[2:])}"
+    [row], _ = decide(runs, rule={"above": 0})
+    assert row["values"] == f"{', '.join(values[:2])} less {', '.join(values[2:])}"
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
-    decided = decide(runs, statistic="retention", rule={"above": 0})
-    assert [row["name"] for row in decided.rows] == ["c", "c-precisions"]
-    corrected = holm([row["p"] for row in decided.rows])
-    assert [cell.value for cell in decided.table.frame["p, Holm"]] == corrected
-    assert "BLEU without brevity penalty" in decided.markdown()
+    rows, table = decide(runs, statistic="retention", rule={"above": 0})
+    corrected = holm([row["p"] for row in rows])
+    assert [cell.value for cell in table.frame["p, Holm"]] == corrected
+    parts = [text.partition(" of ")[2] for text in table.frame["measured"]]
+    assert [text.partition(" kept")[0] for text in parts] == [
+        "BLEU",
+        "BLEU without brevity penalty",
+    ]
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
@@ -155,21 +164,25 @@ def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatc
         return enough_resamples(samples, estimate, limits)
 
     monkeypatch.setattr(claims, "enough_resamples", counted)
-    low = decide(runs, rule={"above": 0}).rows[0]["low"]
+    [row], _ = decide(runs, rule={"above": 0})
     assert drawn == [200]
-    decide(runs, rule={"above": low})
+    decide(runs, rule={"above": row["low"]})
     assert drawn[1:3] == [200, 800]
     monkeypatch.setattr(claims, "enough_resamples", lambda *_: False)
-    row = decide(runs, rule={"above": 0}).rows[0]
+    [row], _ = decide(runs, rule={"above": 0})
     assert (row["verdict"], row["reason"]) == ("undecided", "more resamples may change the verdict")
 
 
-def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs):
-    decided = decide(runs[:3], rule={"above": 0})
-    assert decided.rows[0]["verdict"] == "runs missing"
-    assert decided.commands == ["python -m nmt.train regime=tiny model=b seed=2"]
-    text = decide(runs[2:], rule={"above": 0}).markdown()
-    assert "    python -m nmt.train -m regime=tiny model=a seed=1,2\n" in text
+def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, tmp_path):
+    [row], table = decide(runs[:3], rule={"above": 0})
+    assert row["verdict"] == "runs missing"
+    assert table.notes[1:] == [
+        *("c: missing: b", "Missing runs: python -m nmt.train regime=tiny model=b seed=2")
+    ]
+    digest = hashlib.sha256((tmp_path / "mine.yaml").read_bytes()).hexdigest()
+    assert f"sha256 {digest}." in table.markdown()
+    _, table = decide(runs[2:], rule={"above": 0})
+    assert table.notes[-1] == "Missing runs: python -m nmt.train -m regime=tiny model=a seed=1,2"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +193,8 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
-    assert decide(runs, second, rule={"above": 0}).rows[0]["verdict"] == verdict
+    [row], _ = decide(runs, second, rule={"above": 0})
+    assert row["verdict"] == verdict
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from markupsafe import Markup
 
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
-from nmt.report.claims import Decided
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import fitted_sentences, overview
+from nmt.report.table import Table
 from nmt.report.tables import (
     headline,
     lengths_table,
@@ -58,7 +58,7 @@ def build_page(
     report: PageConfig | None = None,
     *,
     title: str | None = None,
-    claims: Decided | None = None,
+    claims: Table | None = None,
 ) -> Path:
     """Writes the page of a comparison, or of a run by itself, and returns its path.
 
@@ -125,7 +125,7 @@ def build_page(
             training=training_table(runs),
             published=paper_table(),
             settings=settings_table(runs),
-            claims=claims and claims.table,
+            claims=claims,
             commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
         )
     )
