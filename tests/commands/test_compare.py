@@ -27,6 +27,7 @@ class TestCompare:
             "+systems.moses.test=moses.txt",
             "resamples=50",
             "figures=[png]",
+            "claims=bahdanau",
         )
         assert ended.code == 0, ended.err
         written = files(program.folder) - before
@@ -40,6 +41,8 @@ class TestCompare:
         text = "".join((program.folder / name).read_text() for name in tables)
         assert "100.00" in text  # the references are their own best translation
         assert any(name.startswith("compared/figures/") for name in written)
+        report = (program.folder / "compared/claims.md").read_text()
+        assert "Missing runs: python -m nmt.train -m regime=laptop +experiment" in report
 
     def test_a_run_of_another_text_stands_apart(self, program, rnnsearch, rnnencdec):
         other = program.folder / "other"
