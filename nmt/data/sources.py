@@ -78,7 +78,9 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     if text.hub and (missing or not files) and data.root is None:
         return _open_hub(text, data, key, start, stop)
     if missing:
-        raise InputError(missing[0] + (f", nor with {', '.join(ENDINGS)}" if text.files else ""))
+        hint = "relative paths start at the working folder, or at data.root"
+        hint = f"nor with {', '.join(ENDINGS)}" if text.files else hint
+        raise InputError(f"{missing[0]}; {hint}")
     if not files:
         side = "target" if text.source else "source"
         raise InputError(
