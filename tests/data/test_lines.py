@@ -1,4 +1,4 @@
-"""Reading line-aligned files: what a line is, and what is refused."""
+"""Lines of files and streams: what a line is, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import zipfile
 from collections.abc import Callable
 from itertools import islice
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from nmt.data.lines import check_file, decode_line, read_lines, read_parallel
+from nmt.data.lines import batches_of_lines, check_file, decode_line, read_lines, read_parallel
 from nmt.utils.errors import InputError
 
 
@@ -94,3 +97,42 @@ def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(InputError, match=rf"^score\.source: no such file: {path}$"):
             check_file(path, "score.source")
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0\ufeff"))),
+    most=st.integers(1, 5),
+    ended=st.booleans(),
+)
+def test_all_lines_come_in_order(lines, most, ended):
+    ended = ended or not lines or not lines[-1]  # else the last line has no line feed
+    content = "\n".join([*lines, *[""] * ended]).encode() if lines else b""
+    batches = list(batches_of_lines(io.BytesIO(content), most))
+    assert all(1 <= len(batch) <= most for batch in batches)
+    assert [line for batch in batches for line in batch] == lines
+
+
+def test_ends_of_lines_and_the_byte_order_mark_are_dropped():
+    content = "\ufeffa cat\r\n\ufeffb".encode()
+    found = [line for batch in batches_of_lines(io.BytesIO(content), 5) for line in batch]
+    assert found == ["a cat", "\ufeffb"]
+
+
+def test_lines_before_one_that_is_not_utf8_are_handed_on():
+    batches = batches_of_lines(io.BytesIO(b"a\nb\nc\nd\xff\ne\n"), 2)
+    assert next(batches) == ["a", "b"]
+    with pytest.raises(InputError, match="standard input:4"):
+        next(batches)
+
+
+@pytest.mark.timeout(60)
+def test_a_line_does_not_wait_for_the_next():
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as typed:
+        batches = batches_of_lines(stream, 100)
+        for line in (b"one\n", b"two\nthree\n", "\u2028\x85é\r\n".encode()):
+            typed.write(line)
+            assert "\n".join(next(batches)) == line.decode().removesuffix("\n").removesuffix("\r")
+        typed.close()
+        assert next(batches, None) is None

@@ -1,5 +1,6 @@
 """What is chosen on every machine, with availability as each has it."""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from nmt.training.fit import way_of
 from nmt.training.trainer import make_strategy
 from nmt.utils import devices
 from nmt.utils.errors import InputError
+from nmt.utils.startup import choose_threads
 from tests.helpers import ROOT
 
 CARD = "NVIDIA Tesla V100"
@@ -94,3 +96,12 @@ def test_strategies():
     assert plain._ddp_comm_hook is None
     assert short._ddp_comm_hook.__name__ == "bf16_compress_hook"
     assert make_strategy("auto") == "auto"
+
+
+@pytest.mark.parametrize("units", [16, 128, 256, 1000, 4000])
+def test_threads_are_at_most_the_cores(units, monkeypatch):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "10000")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cores = os.cpu_count() or 1
+    assert 1 <= choose_threads(units) <= cores
+    assert choose_threads(units, processes=cores) == 1
