@@ -25,7 +25,7 @@ from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Facts, build_once, map_chunks, write_rows
 from nmt.data.pairs import IDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
-from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokenisers
+from nmt.data.tokenise import LANGUAGES, split, tokenisers
 from nmt.data.vocabulary import (
     BpeVocabulary,
     Vocabularies,
@@ -205,8 +205,9 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal pairs
-            tools = tokenisers(data, tokenizer)
-            work = partial(_tokenise, read=source.read, tools=tools, raw=raw, schema=schema)
+            work = partial(
+                _tokenise, read=source.read, data=data, tokenizer=tokenizer, raw=raw, schema=schema
+            )
             for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
                 pairs += size
                 yield batch
@@ -223,7 +224,8 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
 def _tokenise(
     numbered: tuple[int, Any],
     read: Callable[[Any], Sequence[Pair]],
-    tools: Sequence[Tokeniser],
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
     raw: bool,
     schema: pa.Schema,
 ) -> tuple[int, pa.RecordBatch]:
@@ -233,6 +235,7 @@ def _tokenise(
     """
     first, chunk = numbered
     pairs, rows = read(chunk), []
+    tools = tokenisers(data, tokenizer)
     for line, (source, target, alignment) in enumerate(pairs, first):
         texts = source or "", target or ""
         sides = [
