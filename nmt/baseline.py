@@ -30,13 +30,13 @@ def main(composed: BaselineConfig) -> None:
     from nmt.phrase_based.training import tuned_system
     from nmt.report.publish import publish
     from nmt.training.outcome import describe_run
-    from nmt.training.run import start_baseline
+    from nmt.training.run import make_baseline_run
 
-    run = start_baseline(composed)
+    run = make_baseline_run(composed)
     check_installed()
     text = run.prepare_text()
     tables = run.folder.path / "phrase_based"
-    with run.at_work(), tuned_system(run.config, text, tables) as (system, train, valid):
+    with run.logging_run(), tuned_system(run.config, text, tables) as (system, train, valid):
         vocabularies = text.source_vocabulary, text.target_vocabulary
         sets = read_examples(run.config, text.test.values())
         moses = tokenisers(run.config.data, run.config.tokenizer)[1]

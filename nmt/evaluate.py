@@ -25,15 +25,15 @@ def main(composed: EvaluateConfig) -> None:
     from nmt.report.publish import publish
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run, stored_outcome
-    from nmt.training.run import start_evaluation
+    from nmt.training.run import make_evaluation_run
     from nmt.training.trainer import make_trainer
 
-    run = start_evaluation(composed)
+    run = make_evaluation_run(composed)
     run.trainer = make_trainer(run.config.trainer, run.folder.path)
     model = from_checkpoints(run.members, run.config)
     vocabularies = model.source, model.target
     sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
-    with run.at_work():
+    with run.logging_run():
         scores = on_every_rank(
             run.trainer,
             model.network,

@@ -36,13 +36,13 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
         from nmt.training.fit import Training
         from nmt.training.on_every_rank import on_every_rank
         from nmt.training.outcome import describe_model, describe_run
-        from nmt.training.run import start_training
+        from nmt.training.run import make_training_run
 
-    run = start_training(composed, stop)
+    run = make_training_run(composed, stop)
     training = Training(run, stop, log_heatmaps)
     text = run.prepare_text()
     sets = read_examples(run.config, text.test.values())
-    with run.at_work():
+    with run.logging_run():
         training.fit(text)
         if run.config.trainer.get("fast_dev_run"):
             return None

@@ -167,22 +167,22 @@ def check_set_name(name: str) -> str:
 # What is typed over a stored configuration
 
 
-def apply_typed(
-    stored: TrainConfig, composed: TrainConfig | CheckpointConfig, typed: Sequence[str]
+def apply_overrides(
+    stored: TrainConfig, composed: TrainConfig | CheckpointConfig, overrides: Sequence[str]
 ) -> TrainConfig:
     """Returns the configuration of a checkpoint, changed by the overrides of the command line.
 
     Args:
         stored: of the checkpoint; not changed.
-        composed: of the running command, from defaults and `typed`.
-        typed: the overrides of the command line.
+        composed: of the running command, from defaults and `overrides`.
+        overrides: the overrides of the command line.
 
     Raises:
         InputError: as `load`.
     """
     values, given = to_containers(stored), to_containers(composed)
     here = () if isinstance(composed, TrainConfig) else HERE
-    for path in (*here, *typed_paths(typed)):
+    for path in (*here, *override_paths(overrides)):
         if {path.partition(".")[0]} <= values.keys() & given.keys():
             _copy(given, values, path)
     config = load_plain(values)
@@ -190,10 +190,10 @@ def apply_typed(
     return config
 
 
-def typed_paths(typed: Sequence[str]) -> list[str]:
+def override_paths(overrides: Sequence[str]) -> list[str]:
     """The keys and sections that overrides set, groups expanded."""
     paths: list[str] = []
-    for each in OverridesParser.create().parse_overrides(list(typed)):
+    for each in OverridesParser.create().parse_overrides(list(overrides)):
         name = each.key_or_group
         chosen = name in GROUPS and not isinstance(each.value(), dict)
         paths += GROUPS[name] if chosen else [name]
@@ -212,10 +212,10 @@ def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
         values.pop(name, None)
 
 
-def typed_from_start(before: Sequence[str], now: Sequence[str]) -> list[str]:
+def merge_overrides(before: Sequence[str], now: Sequence[str]) -> list[str]:
     """The overrides of a run: those of its start, replaced by those typed now; without `resume`."""
     now = [word for word in now if override_key(word) != "resume"]
-    replaced = [*map(override_key, now), *typed_paths(now)]
+    replaced = [*map(override_key, now), *override_paths(now)]
     return [*(word for word in before if not is_within(override_key(word), replaced)), *now]
 
 

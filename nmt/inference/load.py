@@ -11,7 +11,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from nmt.config import Config, LinesConfig
-from nmt.config.loading import apply_typed
+from nmt.config.loading import apply_overrides
 from nmt.inference.model import Model
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
@@ -64,7 +64,7 @@ def load_for_command(composed: LinesConfig) -> Model:
         InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
     """
     members = read_members(as_list(composed.checkpoint), composed.trust)
-    config = apply_typed(members[0].config, composed, HydraConfig.get().overrides.task)
+    config = apply_overrides(members[0].config, composed, HydraConfig.get().overrides.task)
     return _on_this_machine(members, config, composed.trainer["accelerator"])
 
 

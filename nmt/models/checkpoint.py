@@ -37,7 +37,7 @@ class Checkpoint:
         update: number of updates made.
         weights: of the LightningModule.
         fingerprint: of the training and development text.
-        typed: overrides that the training was started with.
+        overrides: Hydra overrides that the training was started with.
         outcome: `train`, `valid` and `history` of a finished run; empty before its end.
         dictionary: source word to target word, learnt from attention at the end of training.
     """
@@ -48,7 +48,7 @@ class Checkpoint:
     update: int
     weights: dict[str, torch.Tensor]
     fingerprint: str
-    typed: Sequence[str]
+    overrides: Sequence[str]
     outcome: dict[str, Any]
     dictionary: dict[str, str] | None
 
@@ -124,7 +124,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         update,
         weights,
         fingerprint=stored.get("fingerprint", ""),
-        typed=stored.get("typed") or (),
+        overrides=stored.get("typed") or (),
         outcome=stored.get("outcome") or {},
         dictionary=stored.get("dictionary"),
     )

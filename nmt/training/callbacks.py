@@ -18,7 +18,7 @@ from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 
-PICTURED = 4  # development sentences whose attention is drawn
+SHOWN = 4  # development sentences whose attention is drawn
 
 LogHeatmaps = Callable[[Sequence[Logger], Sequence[Record], int], None]
 
@@ -56,7 +56,7 @@ class Heatmaps(pl.Callback):
             {"id": n, "source": pair["source"], "length": len(pair["source"])}
             for n, pair in enumerate(self.valid)
         ]
-        self.pictured = set(choose_kept(rows, PICTURED, self.edges))
+        self.shown = set(choose_kept(rows, SHOWN, self.edges))
 
     def on_validation_batch_end(
         self,
@@ -71,7 +71,7 @@ class Heatmaps(pl.Callback):
         if weights is None or not trainer.loggers:
             return
         for place, row in enumerate(batch.rows.tolist()):
-            if row not in self.pictured:
+            if row not in self.shown:
                 continue
             pair = self.valid[row]
             source, target = pair["source_ids"], pair["target_ids"]
@@ -91,7 +91,7 @@ class Heatmaps(pl.Callback):
             self.log_heatmaps(trainer.loggers, rows, trainer.global_step)
 
 
-class SetResultsAside(pl.Callback):
+class RenameResults(pl.Callback):
     """Renames results.json when updates begin: the run is then unfinished."""
 
     def __init__(self, results: Path) -> None:
@@ -115,7 +115,7 @@ class StopOnSignal(pl.Callback):
         self._saved_at = -1  # update of the last checkpoint
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.stop.listen()  # Lightning has put its own handlers in front
+        self.stop.install()  # Lightning has put its own handlers in front
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -141,8 +141,8 @@ class StopOnSignal(pl.Callback):
     def _check(self, trainer: pl.Trainer) -> None:
         number = self.stop.number
         if trainer.world_size > 1:
-            heard = torch.tensor(number, device=trainer.strategy.root_device)
-            number = int(trainer.strategy.reduce(heard, reduce_op="max"))
+            received = torch.tensor(number, device=trainer.strategy.root_device)
+            number = int(trainer.strategy.reduce(received, reduce_op="max"))
         if number:
             if self._saved_at != trainer.global_step and not trainer.fast_dev_run:  # type: ignore[attr-defined]
                 trainer.save_checkpoint(self.last)

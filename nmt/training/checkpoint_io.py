@@ -16,14 +16,14 @@ from nmt.utils.files import write_atomically
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Lightning's plugin, but for writing: a file beside the checkpoint is filled, then renamed.
 
-    A kill or a full disk at any moment leaves the checkpoint of before. A second checkpoint of the
-    same moment, as after a validation with the best score, is a hard link to the first. Files are
+    A kill or a full disk at any state leaves the checkpoint of before. A second checkpoint of the
+    same state, as after a validation with the best score, is a hard link to the first. Files are
     only ever renamed, so that neither changes with the other.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._moment: Any = None  # of the last checkpoint
+        self._state: Any = None  # of the last checkpoint
         self._written: Path | None = None
 
     def save_checkpoint(
@@ -36,8 +36,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        moment = [checkpoint["global_step"], checkpoint.get("loops"), sorted(checkpoint)]
-        if moment == self._moment and self._written and linked(self._written, path):
+        state = [checkpoint["global_step"], checkpoint.get("loops"), sorted(checkpoint)]
+        if state == self._state and self._written and try_hard_link(self._written, path):
             return
         try:
             write_atomically(path, lambda stream: torch.save(checkpoint, stream))
@@ -46,10 +46,10 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise RunError(
                 f"{path}: cannot write the checkpoint: {reason}; the one before is intact"
             ) from error
-        self._moment, self._written = moment, path
+        self._state, self._written = state, path
 
 
-def linked(written: Path, path: Path) -> bool:
+def try_hard_link(written: Path, path: Path) -> bool:
     """Whether `path` is now another name of a file; False where the file system has no links."""
     link = path.with_name(f".{path.name}.link")
     try:

@@ -31,7 +31,7 @@ from nmt.inference.training_pairs import (
 )
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import Heatmaps, LogHeatmaps, Seeds, SetResultsAside, StopOnSignal
+from nmt.training.callbacks import Heatmaps, LogHeatmaps, RenameResults, Seeds, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
@@ -65,7 +65,7 @@ class Training:
         config, folder = run.config, run.folder
         self.run, self.stop, self.record = run, stop, TrainingRecord()
         callbacks: list[pl.Callback] = [
-            SetResultsAside(folder.results),
+            RenameResults(folder.results),
             Seeds(config.seed),
             Heatmaps(config.evaluation.edges or (), log_heatmaps),
             *make_callbacks(config.callbacks, folder.path),
@@ -82,11 +82,11 @@ class Training:
         vocabularies = text.source_vocabulary, text.target_vocabulary
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
-        self.model.description = {"typed": list(run.typed)}
+        self.model.description = {"typed": list(run.overrides)}
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
         self.data = TranslationData(text, config)
-        log.info(headline(config, self.model, trainer))
+        log.info(describe_training(config, self.model, trainer))
         path = run.checkpoint.path if run.checkpoint else None
         try:
             with self.stop.deferring():
@@ -170,7 +170,7 @@ class Training:
             )
 
 
-def headline(config: Config, model: Any, trainer: pl.Trainer) -> str:
+def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
     """A line on the model, the updates and the device of a training."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
@@ -184,11 +184,11 @@ def headline(config: Config, model: Any, trainer: pl.Trainer) -> str:
     return (
         f"training {config.name} ({size} parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) for {length} of {batch} on "
-        f"{devices}{name_of(device)}, precision {trainer.precision}, {way_of(model, device)}"
+        f"{devices}{name_of(device)}, precision {trainer.precision}, {describe_acceleration(model, device)}"
     )
 
 
-def way_of(model: Any, device: torch.device) -> str:
+def describe_acceleration(model: Any, device: torch.device) -> str:
     """How updates are computed on a device: with kernels, with graphs, or why on a CPU."""
     if device.type != "cuda":
         return why_no_gpu() or "the GPU is not used"

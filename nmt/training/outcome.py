@@ -24,8 +24,8 @@ def stored_outcome(run: Run) -> dict[str, Any]:
     assert checkpoint is not None
     assert trainer is not None
     sources = {
-        **named(checkpoint),
-        **({"others": [named(each) for each in run.others]} if run.others else {}),
+        **path_and_hash(checkpoint),
+        **({"others": [path_and_hash(each) for each in run.others]} if run.others else {}),
         "device": name_of(trainer.strategy.root_device),
         "devices": trainer.world_size,
         "precision": str(trainer.precision),
@@ -34,7 +34,7 @@ def stored_outcome(run: Run) -> dict[str, Any]:
     return unfinished | checkpoint.outcome | {"sources": sources}
 
 
-def named(checkpoint: Checkpoint) -> dict[str, Any]:
+def path_and_hash(checkpoint: Checkpoint) -> dict[str, Any]:
     """A checkpoint by its file and its content."""
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
@@ -54,8 +54,8 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "regime": config.regime,
         "max_length": config.data.max_length,
         "seed": config.seed,
-        "overrides": list(run.typed),
-        "command": typed_command(run.typed),
+        "overrides": list(run.overrides),
+        "command": rerun_command(run.overrides),
         "commit": run.commit,
         "processor": processor(),
         "text": run.text and run.text.identified(),
@@ -76,7 +76,7 @@ def describe_model(model: Model) -> dict[str, Any]:
     }
 
 
-def typed_command(typed: Sequence[str]) -> str:
+def rerun_command(overrides: Sequence[str]) -> str:
     """The command that repeats a run in a new folder, also of a job of a sweep or a resumed run.
 
     The folder and Hydra's own settings are left out, but for where Hydra finds the user's options.
@@ -89,4 +89,4 @@ def typed_command(typed: Sequence[str]) -> str:
             here = folder.is_relative_to(hydra.runtime.cwd)
             own = folder.relative_to(hydra.runtime.cwd) if here else folder
             searched += ["--config-dir", str(own)]
-    return command_line(str(hydra.job.name), [*searched, *typed])
+    return command_line(str(hydra.job.name), [*searched, *overrides])

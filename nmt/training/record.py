@@ -16,7 +16,7 @@ from nmt.utils.errors import RunError
 
 log = logging.getLogger(__name__)
 
-SILENCE_S = 10.0  # between two lines of the log where there is no progress bar
+LOG_INTERVAL_S = 10.0  # between two lines of the log where there is no progress bar
 
 
 class TrainingRecord(pl.Callback):
@@ -142,7 +142,7 @@ class TrainingRecord(pl.Callback):
         self.seconds += now - (self._clock or now)
         self.words, self.sentences = self.words + int(words), self.sentences + int(sentences)
         self._clock = now
-        if trainer.progress_bar_callback is None and now - self._logged > SILENCE_S:
+        if trainer.progress_bar_callback is None and now - self._logged > LOG_INTERVAL_S:
             self._logged = now
             nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
             of = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""

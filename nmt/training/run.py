@@ -16,11 +16,11 @@ from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config, EvaluateConfig, TrainConfig
 from nmt.config.loading import (
-    apply_typed,
+    apply_overrides,
+    merge_overrides,
     own_code,
     refuse_changes,
     refuse_other_kind,
-    typed_from_start,
 )
 from nmt.config.schema import to_containers
 from nmt.data.prepare import Prepared, prepare
@@ -77,7 +77,7 @@ class Run:
     Attributes:
         config: checked, with a number of threads.
         folder: the folder that the run writes into.
-        typed: overrides of the command line. A resumed training keeps those of its start.
+        overrides: Hydra overrides. A resumed run also keeps its original ones.
         checkpoint: the checkpoint that is resumed or evaluated; None for a new training.
         others: the other members of an ensemble that is evaluated.
         initial: the checkpoint that a new training takes weights and vocabularies from, if any.
@@ -89,7 +89,7 @@ class Run:
 
     config: Config
     folder: RunFolder
-    typed: Sequence[str]
+    overrides: Sequence[str]
     checkpoint: Checkpoint | None = None
     others: Sequence[Checkpoint] = ()
     initial: Checkpoint | None = None
@@ -136,7 +136,7 @@ class Run:
         return text
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
+    def logging_run(self) -> Iterator[None]:
         """Logs the configuration, and closes W&B's run at the end. The run now changes its folder."""
         exit_code = 1
         try:
@@ -152,7 +152,7 @@ class Run:
                     wandb.finish(exit_code=exit_code)
 
 
-def start_training(composed: TrainConfig, stop: Stop) -> Run:
+def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     """Starts or resumes a training, which `stop` may end.
 
     Raises:
@@ -160,27 +160,27 @@ def start_training(composed: TrainConfig, stop: Stop) -> Run:
             folder of a new run holds another run.
     """
     quieten()
-    folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
-    path = path_to_go_on_from(composed, folder)
+    folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    path = resume_path(composed, folder)
     source = path or composed.initial_checkpoint
     stop.trust = own_code(composed)
     if source is None:
-        return Run(composed, folder, typed)
+        return Run(composed, folder, overrides)
     [checkpoint] = read_members([source], [*composed.trust, *stop.trust])
     if path is None:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
-        return Run(composed, folder, typed, initial=checkpoint)
-    config = apply_typed(checkpoint.config, composed, typed)
+        return Run(composed, folder, overrides, initial=checkpoint)
+    config = apply_overrides(checkpoint.config, composed, overrides)
     stop.trust = own_code(config)
     if composed.resume is not None:  # `auto`: the line of the start is typed once more
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("going on from %s, update %d", path, checkpoint.update)
-    log.info("settings kept from its start: %s", " ".join(checkpoint.typed) or "the defaults")
-    return Run(config, folder, typed_from_start(checkpoint.typed, typed), checkpoint)
+    log.info("settings kept from its start: %s", " ".join(checkpoint.overrides) or "the defaults")
+    return Run(config, folder, merge_overrides(checkpoint.overrides, overrides), checkpoint)
 
 
-def path_to_go_on_from(composed: TrainConfig, folder: RunFolder) -> Path | None:
+def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
     """The checkpoint of `resume` or `ckpt_path`; None for a new training. Raises InputError."""
     resume = composed.resume
     if resume not in (None, "auto") and Path(resume).resolve() != folder.path.resolve():
@@ -197,23 +197,23 @@ def path_to_go_on_from(composed: TrainConfig, folder: RunFolder) -> Path | None:
     return None if composed.ckpt_path is None else Path(composed.ckpt_path)
 
 
-def start_evaluation(composed: EvaluateConfig) -> Run:
+def make_evaluation_run(composed: EvaluateConfig) -> Run:
     """Starts an evaluation of a checkpoint, or of several as one model, in a new folder.
 
     Raises:
         InputError: if a checkpoint cannot be read, or the folder holds a run.
     """
     quieten()
-    folder, typed = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
     folder.refuse_used()
     checkpoint, *others = read_members(as_list(composed.checkpoint), composed.trust)
-    config = apply_typed(checkpoint.config, composed, typed)
+    config = apply_overrides(checkpoint.config, composed, overrides)
     if others and composed.name is None:
         config.name = f"{config.name}, {1 + len(others)} models"
-    return Run(config, folder, typed, checkpoint, others)
+    return Run(config, folder, overrides, checkpoint, others)
 
 
-def start_baseline(composed: Config) -> Run:
+def make_baseline_run(composed: Config) -> Run:
     """Starts the run of a phrase-based system; raises InputError if its folder holds a run."""
     quieten()
     folder = RunFolder.of_this_command()

@@ -29,7 +29,7 @@ from nmt.utils.errors import Interrupted
 
 log = logging.getLogger(__name__)
 
-HEARD = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Stop:
@@ -65,33 +65,33 @@ class Stop:
         """The exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
-            typed = [override("resume", str(self._folder))]
+            overrides = [override("resume", str(self._folder))]
             if self.trust:
-                typed.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
-            command = command_line("train", typed)
+                overrides.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
+            command = command_line("train", overrides)
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
-    def listen(self) -> dict[signal.Signals, Any]:
+    def install(self) -> dict[signal.Signals, Any]:
         """Installs the handlers; returns those of before.
 
         A Ctrl-C reaches every rank that this program has started. The first one alone answers it: it
         tells the others in their next exchange.
         """
-        handlers: dict[signal.Signals, Any] = dict.fromkeys(HEARD, self.hear)
+        handlers: dict[signal.Signals, Any] = dict.fromkeys(SIGNALS, self.handle)
         if rank() and job_id("train") is None:
             handlers[signal.SIGINT] = signal.SIG_IGN
         return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
-    def hear(self, number: int, frame: FrameType | None) -> None:
-        """The handler of every signal in `HEARD`."""
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The handler of every signal in `SIGNALS`."""
         if os.getpid() != self._process:
             return  # a forked worker: the terminal sends Ctrl-C to all, the main process answers it
         if self.ended:
             return
-        impatient = self.number and number == signal.SIGINT  # a second Ctrl-C
+        is_second = self.number and number == signal.SIGINT  # a second Ctrl-C
         self.number = number
-        if impatient or not self.deferred:
+        if is_second or not self.deferred:
             raise self.interrupted(number)
         log.warning("%s: stopping after this update", signal.Signals(number).name)
 
@@ -105,7 +105,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         requeue: a SLURM job is also queued again, after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder)
-    before = stop.listen()
+    before = stop.install()
     try:
         yield stop
     except Interrupted as stopped:
@@ -114,7 +114,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
             warned = stopped.signal == signal.SIGUSR1
             if warned or (stopped.signal == signal.SIGTERM and preempted()):
                 if requeue:
-                    put_back()
+                    requeue_job()
                 else:
                     log.warning("not requeued: only with resume=auto")
         raise
@@ -137,7 +137,7 @@ def preempted() -> bool:
     return fields.get("JobState") == "RUNNING" and time not in ("None", "Unknown")
 
 
-def put_back() -> None:
+def requeue_job() -> None:
     """Requeues this SLURM job."""
     job = os.environ["SLURM_JOB_ID"]
     if "SLURM_ARRAY_JOB_ID" in os.environ:

@@ -112,7 +112,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
     for name, settings in named.items():
         given = dict(settings)
         if given.get("monitor"):
-            given.setdefault("mode", direction(given["monitor"]))
+            given.setdefault("mode", mode(given["monitor"]))
         code = target_of(f"callbacks.{name}", given)
         if isinstance(code, type) and issubclass(code, ModelCheckpoint):
             given = {
@@ -122,19 +122,16 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
             } | given
         callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
     # Lightning moves checkpoints to the end, in this order: `last` holds the state of `best`.
-    callbacks.sort(key=lambda each: isinstance(each, Checkpoint) and monitors(each) is None)
+    callbacks.sort(
+        key=lambda each: isinstance(each, Checkpoint) and not getattr(each, "monitor", None)
+    )
     return callbacks
 
 
-def monitors(callback: pl.Callback) -> str | None:
-    """The metric that a callback watches, if any."""
-    return getattr(callback, "monitor", None)
-
-
-def direction(metric: str) -> str:
+def mode(metric: str) -> str:
     """`max` for a registered score whose higher values are better; otherwise Lightning's `min`.
 
-    >>> direction("valid/bleu_by_length/11-20"), direction("valid/nll_per_word")
+    >>> mode("valid/bleu_by_length/11-20"), mode("valid/nll_per_word")
     ('max', 'min')
     """
     name = metric.removeprefix("valid/").partition("/")[0].removesuffix("_by_length")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from nmt.config.loading import (
-    apply_typed,
+    apply_overrides,
     flatten,
     load,
     load_plain,
+    merge_overrides,
     own_code,
     refuse_changes,
     refuse_other_kind,
     reject_untrusted_targets,
-    typed_from_start,
 )
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
@@ -38,7 +38,7 @@ def test_only_what_is_typed_changes(composer, typed, expected):
     stored = load(composer(*STORED))
     composed = load(composer("checkpoint=f", *typed, command="evaluate"))
     before, after = (
-        flatten(to_containers(each)) for each in (stored, apply_typed(stored, composed, typed))
+        flatten(to_containers(each)) for each in (stored, apply_overrides(stored, composed, typed))
     )
     assert {path: after[path] for path in expected} == expected
     own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger")
@@ -48,7 +48,7 @@ def test_only_what_is_typed_changes(composer, typed, expected):
 
 def test_a_test_set_of_the_training_can_be_left_out(composer):
     stored, typed = load(composer(*STORED)), ["~data.test.by_length"]
-    config = apply_typed(stored, load(composer(*STORED, *typed)), typed)
+    config = apply_overrides(stored, load(composer(*STORED, *typed)), typed)
     assert list(config.data.test) == ["test"]
     assert list(stored.data.test) == ["test", "by_length"]
 
@@ -76,7 +76,7 @@ def test_a_command_that_makes_a_resumed_run_again_has_each_key_once():
     before = ["+experiment=rnnsearch30", "search.beam_size=3", "seed=3", "trainer.max_steps=9"]
     now = ["resume=run", "search=greedy", "trainer.max_steps=12"]
     expected = ["+experiment=rnnsearch30", "seed=3", "search=greedy", "trainer.max_steps=12"]
-    assert typed_from_start(before, now) == expected
+    assert merge_overrides(before, now) == expected
 
 
 def test_a_configuration_survives_storage(composer):

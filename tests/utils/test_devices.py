@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from nmt.training.fit import way_of
+from nmt.training.fit import describe_acceleration
 from nmt.training.trainer import make_strategy
 from nmt.utils import devices
 from nmt.utils.errors import InputError
@@ -65,7 +65,7 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
             devices.check_accelerator("gpu")
         assert "\n" not in str(refused.value)
         model = SimpleNamespace(graphs=SimpleNamespace(enabled=True))
-        assert way_of(model, torch.device("cpu")) == devices.why_no_gpu()
+        assert describe_acceleration(model, torch.device("cpu")) == devices.why_no_gpu()
 
 
 @pytest.mark.parametrize("kernels", [True, False])
@@ -77,7 +77,7 @@ def test_what_is_said_of_a_gpu(kernels, monkeypatch):
         config=SimpleNamespace(model=SimpleNamespace(recurrence="fused")),
     )
     expected = ("Triton kernels, CUDA graphs", "no Triton kernels, no CUDA graphs")[not kernels]
-    assert way_of(model, torch.device("cuda", 0)) == expected
+    assert describe_acceleration(model, torch.device("cuda", 0)) == expected
 
 
 def test_windows_ends_with_a_line():
