@@ -7,19 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.scores import choose_scores
 from nmt.report import comparison as module
 from nmt.report.comparison import Comparison, compare_runs, only
 from nmt.report.runs import FinishedRun, find_runs, read_run
+from tests.evaluation.conftest import bleu_by_hand
 from tests.helpers.run_folders import make_run
-
-
-def bleu(statistics: np.ndarray) -> float:
-    """By sacrebleu, from statistics (N, 10)."""
-    summed = [int(value) for value in statistics.sum(0)]
-    return BLEU.compute_bleu(summed[:4], summed[4:8], summed[8], summed[9]).score
 
 
 def bleu_of(
@@ -43,7 +37,7 @@ def test_the_frame_has_the_scores_of_every_run(comparison: Comparison, runs: lis
     assert comparison.sets == ["newstest", "mine"]
     for run in runs:
         statistics = np.array([row["bleu_stats"] for row in run.translations("newstest")])
-        assert bleu_of(comparison, run.label) == pytest.approx(bleu(statistics))
+        assert bleu_of(comparison, run.label) == pytest.approx(bleu_by_hand(statistics.sum(0)))
     assert set(comparison.scores["run"]) == {run.label for run in runs}
 
 
@@ -55,7 +49,7 @@ def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_pa
         for n, row in enumerate(wide.translations("newstest"))
         if row["no_unk"] and n % 2 and n % 5
     ]
-    wanted = bleu(np.array([row["bleu_stats_no_unk"] for row in rows]))
+    wanted = bleu_by_hand(np.sum([row["bleu_stats_no_unk"] for row in rows], axis=0))
     for run in found.runs:
         assert bleu_of(found, run.label, "no_unk") == pytest.approx(wanted)
     assert f"No UNK: {len(rows)} sentences covered by the shortlists" in found.notes["newstest"][0]
