@@ -25,7 +25,7 @@ def main(composed: BaselineConfig) -> None:
     from nmt.config.schema import to_containers
     from nmt.data.tokenise import tokenisers
     from nmt.evaluation.records import system_record
-    from nmt.inference.test_sets import evaluate, pair_record, read_examples
+    from nmt.inference.test_sets import evaluate, read_sets
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.report.publish import publish
@@ -37,15 +37,15 @@ def main(composed: BaselineConfig) -> None:
     text = run.prepare_text()
     tables = run.folder.path / "phrase_based"
     with run.logging_run(), tuned_system(run.config, text, tables) as (system, train, valid):
-        vocabularies = text.source_vocabulary, text.target_vocabulary
-        sets = read_examples(run.config, text.test.values())
+        sets = read_sets(run.config, text.test.values())
         moses = tokenisers(run.config.data, run.config.tokenizer)[1]
 
-        def translate_set(examples: Any, title: str) -> Any:
-            hypotheses = system.translate([each.source for each in examples], title)
+        def translate_set(sentences: Any, name: str) -> Any:
+            sources = [sentence["source"] for sentence in sentences]
+            hypotheses = system.translate(sources, f"translating {name}")
             return [
-                system_record(pair_record(each, vocabularies), words, moses.detokenise(words))
-                for each, words in zip(examples, hypotheses, strict=True)
+                system_record(sentence, words, moses.detokenise(words))
+                for sentence, words in zip(sentences, hypotheses, strict=True)
             ], []
 
         scores = evaluate(run.config, sets, run.folder.path, translate_set)

@@ -3,7 +3,7 @@
 python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.ckpt
 python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
 python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
-python -m nmt.evaluate checkpoint=FILE +stress=lengths
+python -m nmt.evaluate checkpoint=FILE +stress=position
 python -m nmt.evaluate checkpoint=wandb:my-team/nmt/model-1a2b3c4d:best
 python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 """
@@ -21,7 +21,7 @@ def main(composed: EvaluateConfig) -> None:
     """A run folder of its own, with the scores of a checkpoint."""
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
-    from nmt.inference.test_sets import evaluate, held_out_splits, read_examples, translate_set
+    from nmt.inference.test_sets import evaluate, held_out_splits, read_sets, translate_set
     from nmt.report.publish import publish
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run, stored_outcome
@@ -32,7 +32,7 @@ def main(composed: EvaluateConfig) -> None:
     run.trainer = make_trainer(run.config.trainer, run.folder.path)
     model = from_checkpoints(run.members, run.config)
     vocabularies = model.source, model.target
-    sets = read_examples(run.config, held_out_splits(run.config, vocabularies, composed.sets))
+    sets = read_sets(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with run.logging_run():
         scores = on_every_rank(
             run.trainer,

@@ -30,7 +30,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
     """
     with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
         from nmt.inference.live_export import export_live
-        from nmt.inference.test_sets import evaluate, read_examples, translate_set
+        from nmt.inference.test_sets import evaluate, read_sets, translate_set
         from nmt.report.loggers import log_heatmaps
         from nmt.report.publish import publish
         from nmt.training.fit import Training
@@ -41,7 +41,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
     run = make_training_run(composed, stop)
     training = Training(run, stop, log_heatmaps)
     text = run.prepare_text()
-    sets = read_examples(run.config, text.test.values())
+    sets = read_sets(run.config, text.test.values())
     with run.logging_run():
         training.fit(text)
         if run.config.trainer.get("fast_dev_run"):

@@ -48,8 +48,8 @@ def with_plus(words: Sequence[str]) -> list[str]:
 
     Arguments of the Trainer need no plus, and may have one.
 
-    >>> with_plus(["experiment=rnnsearch50", "+stress=lengths", "+trainer.max_epochs=1"])
-    ['+experiment=rnnsearch50', '+stress=lengths', 'trainer.max_epochs=1']
+    >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
+    ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1']
     """
     words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
     return [re.sub(r"^(?=(experiment|stress)=)", "+", word) for word in words]

@@ -233,11 +233,10 @@ class EvaluationConfig:
 
 @dataclass
 class StressConfig:
-    """Neighbouring sentences concatenated into longer inputs (`+stress=lengths`, `position`)."""
+    """Neighbouring sentences joined to longer inputs (`+stress=position`)."""
 
-    lengths: list[int] = key([], "lengths of the concatenated inputs, in source words", minimum=1)
-    pairs: int = key(100, "inputs per length; sentences in all for positions", minimum=1)
     positions: list[int] = key([], "sentences per input, scored by position", minimum=2)
+    pairs: int = key(480, "sentences of each test set that are joined", minimum=1)
 
 
 @dataclass
@@ -294,7 +293,7 @@ class Config(ModelRunConfig):
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
     callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each a `_target_`")
-    stress: StressConfig = key(StressConfig, "concatenated inputs")
+    stress: StressConfig = key(StressConfig, "joined inputs")
     report: ReportConfig = key(ReportConfig, "figures and kept sentences")
     logger: dict[str, Any] = key({}, "Lightning loggers by name, each a `_target_`")
 
@@ -343,7 +342,7 @@ class EvaluateConfig(CheckpointConfig):
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
     name: str | None = key(None, "title of the run; null: that of the training")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
-    stress: StressConfig = key(StressConfig, "concatenated inputs")
+    stress: StressConfig = key(StressConfig, "joined inputs")
     report: ReportConfig = key(ReportConfig, "figures and kept sentences")
     logger: dict[str, Any] = key({}, "Lightning loggers by name (group `logger`)")
 

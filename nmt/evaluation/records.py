@@ -18,7 +18,7 @@ A record is one dict per sentence, a line of `translations/<set>.jsonl`:
     attention_entropy   mean entropy over the target steps, in nats; where there is attention
     eos_weight     mean weight on `</s>` over the target words; where there is attention
     alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
-    position       place of the sentence in an input of several, from 1; with `stress.positions`
+    position       place of the sentence in an input of several, from 1 (`nmt.evaluation.position`)
     statistics     by key of a score: its statistics, where computing them takes long
 """
 
@@ -94,7 +94,7 @@ def read_alignments(folder: str | Path, name: str) -> list[Record]:
 # What of a run's record describes the sentence and not the run's translation of it.
 _OF_SENTENCE = (
     *("id", "line", "source", "reference", "raw_reference", "more_references"),
-    *("more_raw_references", "length", "no_unk", "unknown_words", "position"),
+    *("more_raw_references", "length", "no_unk", "unknown_words"),
 )
 
 

@@ -12,25 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config
+from nmt.config import Config, TextConfig
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import prepare_test_set
 from nmt.data.tokenise import tokenisers
 from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
-from nmt.evaluation.alignment import attention_entropy, eos_weight, gold_links, sentence_counts
+from nmt.evaluation.alignment import (
+    Gold,
+    attention_entropy,
+    eos_weight,
+    gold_links,
+    sentence_counts,
+)
+from nmt.evaluation.position import cut_outputs, join_sentences, position_losses, position_name
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.stress import (
-    Example,
-    cut_records,
-    joined_name,
-    position_losses,
-    position_name,
-    position_sets,
-    stress_sets,
-)
 from nmt.inference.model import Model
 from nmt.inference.sentence import ScoredSentence
 from nmt.utils.environment import gather, rank_and_world
@@ -40,9 +38,9 @@ from nmt.utils.progress import Stage, timed
 log = logging.getLogger(__name__)
 
 Row = dict[str, Any]  # of scores.csv
-Sets = Mapping[str, Sequence[Example]]  # test sets by name
-# A test set, and the title of the progress, to records and alignments of its sentences.
-System = Callable[[Sequence[Example], str], tuple[list[Record], list[Record]]]
+Sets = Mapping[str, list[Record]]  # the sentences of test sets, by name
+# The sentences of a test set, and its name, to records with translations, and alignments.
+System = Callable[[list[Record], str], tuple[list[Record], list[Record]]]
 
 
 def held_out_splits(
@@ -64,39 +62,44 @@ def held_out_splits(
         yield prepare_test_set(known[name], config.data, name, vocabularies, config.tokenizer)
 
 
-def read_examples(config: Config, splits: Iterable[Pairs]) -> Sets:
-    """The sentences of test sets, and of those that `stress` makes of them by concatenation.
+def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
+    """The sentences of test sets, without translations.
 
     Raises:
         InputError: for a gold alignment that does not fit, naming file and line.
     """
-    sets: dict[str, Sequence[Example]] = {}
-    for split in splits:
-        name, stress, text = split.name, config.stress, config.data.test[split.name]
-        examples = [
-            Example(
-                number,
-                pair["source"],
-                pair["target"],
-                pair["target_text"],
-                gold_links(pair, text, f"data.test.{name}"),
-                line=pair["line"] + 1,
-            )
-            for number, pair in enumerate(split)
-        ]
-        joined = stress_sets(name, examples, stress.lengths, stress.pairs)
-        missing = [length for length in stress.lengths if joined_name(name, length) not in joined]
-        if missing:
-            log.warning(
-                "stress.lengths=%s: %s has too few sentences in a row to join", missing, name
-            )
-        positions = position_sets(name, examples, stress.positions, stress.pairs)
-        sets |= {name: examples, **joined, **positions}
-    return sets
+    return {split.name: read_sentences(split, config.data.test[split.name]) for split in splits}
+
+
+def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
+    """What records say of the sentences of a test set, whoever translates them.
+
+    A sentence with gold links has them in `gold`, which is not written.
+    """
+    vocabularies = split.source_vocabulary, split.target_vocabulary
+    sentences = []
+    for number, pair in enumerate(split):
+        sides = zip(vocabularies, (pair["source"], pair["target"]), strict=True)
+        unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS] or None
+        sentence: Record = {
+            "id": number,
+            "line": pair["line"] + 1,
+            "source": pair["source"],
+            "reference": pair["target"],
+            "raw_reference": pair["target_text"],
+            "length": len(pair["source"]),
+            "no_unk": None if unknown is None else not sum(unknown),
+            "unknown_words": unknown,
+        }
+        gold = gold_links(pair, text, f"data.test.{split.name}")
+        sentences.append(sentence if gold is None else sentence | {"gold": gold})
+    return sentences
 
 
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> list[Row]:
-    """Translates and scores each test set; every rank translates its share.
+    """Translates and scores each test set, and the inputs that `stress` joins its sentences to.
+
+    Every rank translates its share.
 
     Args:
         config: of the run.
@@ -107,43 +110,55 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     Returns:
         On rank 0 the rows of `scores.csv`.
     """
+    stress, resamples = config.stress, config.evaluation.resamples
+    main = rank_and_world()[0] == 0
+    moses = tokenisers(config.data, config.tokenizer)[1]
     rows: list[Row] = []
-    for name, examples in sets.items():
+    for name, sentences in sets.items():
         with timed(f"{name} translated"):
-            translated, alignments = translate(examples, f"translating {name}")
-        if rank_and_world()[0]:
-            continue
-        if alignments and not examples[0].parts:  # whose sentences are not those of the inputs
-            records.write_alignments(folder, name, alignments)
-        rows += _scores(config, folder, name, translated)
+            alone, alignments = translate(sentences, name)
+        if main:
+            if alignments:
+                records.write_alignments(folder, name, alignments)
+            rows += score_translations(config, folder, name, alone)
+        for size in stress.positions:
+            joined, used = position_name(name, size), sentences[: stress.pairs]
+            with timed(f"{joined} translated"):
+                translated, _ = translate(join_sentences(used, size), joined)
+            if main:
+                outputs = [record["hypothesis"] for record in translated]
+                together = cut_outputs(used, outputs, size, moses.detokenise)
+                rows += score_translations(config, folder, joined, together)
+                losses = list(position_losses(joined, alone, together, resamples))
+                log.info("%s: %.2f BLEU less than alone", joined, losses[0]["value"])
+                rows += losses
     return rows
 
 
 def translate_set(
-    model: Model, examples: Sequence[Example], title: str = "translating"
+    model: Model, sentences: Sequence[Record], name: str
 ) -> tuple[list[Record], list[Record]]:
     """Force-decodes and translates every sentence of a test set.
 
     Args:
         model: on the device of this rank.
-        examples: the test set.
-        title: of the progress.
+        sentences: of `read_sentences` or `join_sentences`.
+        name: of the test set.
 
     Returns:
         On every rank the record of each sentence (`nmt.evaluation.records`), and the alignment of the
         `report.sentences` that are kept step by step, both in the order of the set.
     """
     config, (rank, world) = model.config, rank_and_world()
-    pairs = [pair_record(example, (model.source, model.target)) for example in examples]
     edges = list(config.evaluation.edges or ())
-    kept = set(records.choose_kept(pairs, config.report.sentences, edges))
+    kept = set(records.choose_kept(sentences, config.report.sentences, edges))
 
     def work(places: list[int]) -> list[tuple[Record, Record | None]]:
-        return decode(model, [examples[n] for n in places], [pairs[n] for n in places], kept)
+        return decode(model, [sentences[n] for n in places], kept)
 
-    mine, lengths = [], [len(model.source.encode(example.source)) for example in examples]
-    shown = config.trainer["enable_progress_bar"]
-    with Stage(title, len(examples), "sentence", shown=shown) as stage:
+    mine, lengths = [], [len(model.source.encode(each["source"])) for each in sentences]
+    title, shown = f"translating {name}", config.trainer["enable_progress_bar"]
+    with Stage(title, len(sentences), "sentence", shown=shown) as stage:
         for _, result in model.in_batches(lengths, work, rank, world):
             mine.append(result)
             stage.advance(world)
@@ -153,58 +168,34 @@ def translate_set(
 
 
 def decode(
-    model: Model, examples: Sequence[Example], pairs: Sequence[Record], kept: set[int]
+    model: Model, sentences: Sequence[Record], kept: set[int]
 ) -> list[tuple[Record, Record | None]]:
     """The record of each sentence of a batch, with its alignment if its id is in `kept`."""
-    sources = [example.source for example in examples]
-    targets = [model.target.encode(example.target) for example in examples]
+    sources = [each["source"] for each in sentences]
+    targets = [model.target.encode(each["reference"]) for each in sentences]
     references = model.force_decode(sources, targets)
     best = [hypotheses[0] for hypotheses in model.search(sources)]
-    attended = {n for n, example in enumerate(examples) if example.id in kept}
+    attended = {n for n, each in enumerate(sentences) if each["id"] in kept}
     translations = model.describe(
         list(zip(sources, best, strict=True)), attended, runners_up=bool(attended)
     )
     results: list[tuple[Record, Record | None]] = []
-    for n, example in enumerate(examples):
-        record = (
-            pairs[n] | _translation(example, translations[n]) | _reference(example, references[n])
-        )
-        reference = list(example.target)
-        row = translations[n].row(example.id, reference) if n in attended else None
-        results.append((record, row))
-    known = [n for n, pair in enumerate(pairs) if pair["no_unk"]]
+    for n, sentence in enumerate(sentences):
+        record = sentence | _translation(sentence, translations[n])
+        record |= _reference(references[n], record.pop("gold", None))
+        row = translations[n].row(sentence["id"], sentence["reference"])
+        results.append((record, row if n in attended else None))
+    known = [n for n, each in enumerate(sentences) if each["no_unk"]]
     without = model.search([sources[n] for n in known], forbid_unknown=True)
     for n, hypotheses in zip(known, without, strict=True):
         words = model.target.decode(hypotheses[0].tokens)
-        statistics = sentence_statistics(words, examples[n].target)
+        statistics = sentence_statistics(words, sentences[n]["reference"])
         results[n][0]["hypothesis_no_unk"] = words
         results[n][0]["bleu_stats_no_unk"] = statistics.tolist()
     return results
 
 
-def pair_record(example: Example, vocabularies: Vocabularies) -> Record:
-    """What a record says of the sentence pair itself, whoever translates it."""
-    sides = zip(vocabularies, (example.source, example.target), strict=True)
-    unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS] or None
-    record: Record = {
-        "id": example.id,
-        **({} if example.line is None else {"line": example.line}),
-        "source": list(example.source),
-        "reference": list(example.target),
-        "raw_reference": example.text,
-        "length": len(example.source),
-        "no_unk": None if unknown is None else not sum(unknown),
-        "unknown_words": unknown,
-    }
-    if example.parts:
-        record["parts"] = [
-            pair_record(part, vocabularies) | {"position": position, "no_unk": None}
-            for position, part in enumerate(example.parts, start=1)
-        ]
-    return record
-
-
-def _translation(example: Example, translation: ScoredSentence) -> Record:
+def _translation(sentence: Record, translation: ScoredSentence) -> Record:
     words: list[str | None] = list(translation.tokens)
     for place in translation.unknown:  # matches no word of a reference
         words[place] = None
@@ -213,42 +204,30 @@ def _translation(example: Example, translation: ScoredSentence) -> Record:
         "detokenised": translation.text,
         **({"unknown": list(translation.unknown)} if translation.unknown else {}),
         "score": translation.score,
-        "bleu_stats": sentence_statistics(words, example.target).tolist(),
+        "bleu_stats": sentence_statistics(words, sentence["reference"]).tolist(),
     }
 
 
-def _reference(example: Example, forced: ScoredSentence) -> Record:
+def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
     """NLL of the reference; entropy, weight on `</s>` and counts of links of its attention."""
     record: Record = {"nll": -forced.score}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())
         record["eos_weight"] = eos_weight(forced.weights)
-        if example.gold is not None:
-            record["alignment_counts"] = sentence_counts(forced.weights, example.gold)
+        if gold is not None:
+            record["alignment_counts"] = sentence_counts(forced.weights, gold)
     return record
 
 
-def _scores(config: Config, folder: Path, name: str, translated: list[Record]) -> list[Row]:
-    """Writes the translations of a test set, scores them, and logs the scores."""
+def score_translations(config: Config, folder: Path, name: str, rows: list[Record]) -> list[Row]:
+    """Writes the translations of a test set, scores them, and logs the main scores."""
     shown, language = config.trainer["enable_progress_bar"], config.data.languages[1]
-    sentences = len(translated[0].get("parts") or ())  # of an input
-    if sentences:
-        moses = tokenisers(config.data, config.tokenizer)[1]
-        translated = cut_records(translated, moses.detokenise)
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
-        summary.keep_statistics(translated, config.evaluation, language)
-        records.write_translations(folder, name, translated)
-        rows = summary.score_set(name, translated, config.evaluation, language)
-    log_scores(name, rows)
-    if sentences > 1:
-        by_itself = position_name(name.rpartition("-")[0], 1)
-        alone = records.read_translations(folder, by_itself)
-        losses = list(position_losses(name, alone, translated, config.evaluation.resamples))
-        for row in losses:
-            place = "all positions" if row["from"] is None else f"position {row['from']}"
-            log.info("  %s: %.2f BLEU less than alone", place, row["value"])
-        rows += losses
-    return rows
+        summary.keep_statistics(rows, config.evaluation, language)
+        records.write_translations(folder, name, rows)
+        scores = summary.score_set(name, rows, config.evaluation, language)
+    log_scores(name, scores)
+    return scores
 
 
 def log_scores(name: str, rows: Sequence[Row]) -> None:

@@ -18,8 +18,10 @@ import pandas as pd
 from nmt.config.schema import CompareConfig
 from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
+from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
+from nmt.evaluation.table import score_table
 from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
 from nmt.utils.errors import InputError
@@ -75,10 +77,24 @@ class TestText:
             )
         records = []
         for sentence, line in zip(self.records, lines, strict=True):
-            tokens = split(line) if self.tokenised else self.moses.tokenise(line)
+            tokens = self.tokens(line)
             text = self.moses.detokenise(tokens) if self.tokenised else line
             records.append(system_record(sentence, tokens, text))
         return records
+
+    def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
+        """Records of the first `count` sentences from output for inputs of `size` sentences."""
+        inputs = -(-count // size)
+        if len(lines) != inputs:
+            raise InputError(
+                f"{key}: {len(lines)} lines, but {count} sentences make {inputs} inputs of {size}"
+            )
+        outputs = map(self.tokens, lines)
+        return cut_outputs(self.records[:count], outputs, size, self.moses.detokenise)
+
+    def tokens(self, line: str) -> list[str]:
+        """The words of a line of output, as those of the references."""
+        return split(line) if self.tokenised else self.moses.tokenise(line)
 
 
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -100,11 +116,23 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         run = FinishedRun(system, {"name": system})
         for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
             key = f"systems.{system}.{name}"
-            if name not in sets:
+            alone, _, size = name.partition(POSITION_OF)
+            if alone not in sets or not (size or "2").isdecimal():
                 raise InputError(f"{key}: no such test set; there is {', '.join(sets)}")
-            text = own[name] if own else _text_of(runs, name)
-            run.records[name] = text.translated(read_texts(path, key, OUTPUT), key)
+            text = own[alone] if own else _text_of(runs, alone)
+            lines = read_texts(path, key, OUTPUT)
+            if size:
+                used = _text_of(runs, name) if name in sets else text
+                run.records[name] = text.cut(lines, int(size), len(used.records), key)
+            else:
+                run.records[name] = text.translated(lines, key)
             run.results["languages"] = text.languages
+        losses: list[dict[str, Any]] = []
+        for name, together in run.records.items():
+            alone, joined, _ = name.partition(POSITION_OF)
+            if joined and alone in run.records:
+                losses += position_losses(name, run.records[alone], together, config.resamples)
+        run.table = score_table(losses)
         systems.append(run)
     return systems
 

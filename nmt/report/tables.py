@@ -11,7 +11,7 @@ import pandas as pd
 
 from nmt.config.loading import flatten
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
-from nmt.evaluation.stress import POSITION
+from nmt.evaluation.position import POSITION
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.curves import ABOVE, CONSTANT, LEFT, resampled_words

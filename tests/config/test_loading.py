@@ -26,7 +26,7 @@ STORED = ("+experiment=rnnsearch30", "regime=tiny", "search=groundhog", "seed=3"
     [
         (["search=greedy"], {"search.beam_size": 1, "search.min_ratio": 0.0}),
         (["search.beam_size=5"], {"search.beam_size": 5, "search.min_ratio": 0.5}),
-        (["+stress=lengths"], {"stress.lengths": [20, 40, 80, 160], "stress.pairs": 100}),
+        (["+stress=position"], {"stress.positions": [2, 4, 8, 16], "stress.pairs": 480}),
         (["+data.test.mine.source=f"], {"data.test.mine.source": "f", "data.max_length": 30}),
         (["trainer=cpu"], {"trainer.accelerator": "cpu", "trainer.max_steps": 12}),
         (["threads=2", "name=mine"], {"threads": 2, "name": "mine"}),

@@ -45,8 +45,9 @@ def test_a_draw_depends_on_its_number_alone() -> None:
 def test_splits_have_no_sentence_in_common(corpus: list[AlignedPair]) -> None:
     """On either side, and short sentences, which are few, above all."""
     short = [draw(1, "train", k, mean_length=5) for k in range(6000)]
-    held = [draw(1, split, k, mean_length=5) for split in ("valid", "test") for k in range(500)]
-    held += [draw_by_length(1, "test:by_length", k, edges=EDGES) for k in range(140)]
+    held = [draw(1, "valid", k, mean_length=5) for k in range(500)]
+    held += [draw(2, "test", k, mean_length=5) for k in range(500)]
+    held += [draw_by_length(2, "test", k, edges=EDGES) for k in range(140)]
     sides = ("source", "target")
     for side in sides:
         train = {" ".join(getattr(pair, side)) for pair in [*corpus, *short]}

@@ -3,12 +3,11 @@
 import pyarrow as pa
 import torch
 
-from nmt.config import Config, ModelConfig, SearchConfig
+from nmt.config import Config, ModelConfig, SearchConfig, TextConfig
 from nmt.data.pairs import Pairs, encode
 from nmt.data.vocabulary import WordVocabulary
-from nmt.evaluation.alignment import Gold
-from nmt.evaluation.stress import Example
 from nmt.inference.model import Model
+from nmt.inference.test_sets import read_sentences
 from nmt.models import build_model
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])
@@ -19,10 +18,6 @@ TEXT = [
     ("a cat sees", "un chat voit"),
     ("dog", "un chien noir"),
     ("the cat sees the cat", "le chat voit un chat"),
-]
-GOLD = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1)}))
-EXAMPLES = [
-    Example(n, s.split(), t.split(), t, GOLD if n == 1 else None) for n, (s, t) in enumerate(TEXT)
 ]
 SEARCH = SearchConfig(beam_size=3, max_ratio=2.0, batch_size=2)
 
@@ -35,11 +30,17 @@ def make_pairs(texts, source=SOURCE, target=TARGET):
                 "target": t,
                 "source_words": len(s.split()),
                 "target_words": len(t.split()),
+                "target_text": t,
+                "line": number,
+                "alignment": "0-0 1-1" if number == 1 else None,
             }
-            for s, t in texts
+            for number, (s, t) in enumerate(texts)
         ]
     )
     return Pairs("train", encode(rows, (source, target)), (source, target), {}, "")
+
+
+SENTENCES = read_sentences(make_pairs(TEXT), TextConfig())
 
 
 def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):

@@ -1,7 +1,5 @@
 """A test set against a loop that takes one sentence at a time."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -15,8 +13,8 @@ from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
 from nmt.search import beam_search
 from tests.inference.small import (
-    EXAMPLES,
     SEARCH,
+    SENTENCES,
     SOURCE,
     TARGET,
     TEXT,
@@ -35,7 +33,7 @@ def no_gradients():
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
 def test_the_protocol_is_that_of_a_plain_loop(scoring):
     network = make_network(scoring)
-    records, alignments = translate_set(make_trained(network), EXAMPLES)
+    records, alignments = translate_set(make_trained(network), SENTENCES, "test")
     assert [record["id"] for record in records] == [0, 1, 2, 3, 4]
     assert [record["no_unk"] for record in records] == [True, True, False, False, True]
     for record, (source, target) in zip(records, TEXT, strict=True):
@@ -48,6 +46,7 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
         assert record["score"] == pytest.approx(best.score)
         assert record["detokenised"] == " ".join(record["hypothesis"])
         assert record["reference"] == target.split()
+        assert "gold" not in record
         expected = sentence_statistics(record["hypothesis"], target.split())
         if "unknown" not in record:
             assert record["bleu_stats"] == expected.tolist()
@@ -74,10 +73,10 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
 @pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
 def test_replaced_weights_are_those_everywhere(attention, largest):
     """In likelihood, entropy, weight on </s> and kept alignments."""
-    as_trained, _ = translate_set(make_trained(make_network()), EXAMPLES)
+    as_trained, _ = translate_set(make_trained(make_network()), SENTENCES, "test")
     network = make_network()
     intervene(network, attention, "a.ckpt")
-    records, alignments = translate_set(make_trained(network), EXAMPLES)
+    records, alignments = translate_set(make_trained(network), SENTENCES, "test")
     changed = [abs(a["nll"] - b["nll"]) for a, b in zip(records, as_trained, strict=True)]
     assert min(changed) > 1e-4
     for record in records:
@@ -95,7 +94,7 @@ def test_replaced_weights_are_those_everywhere(attention, largest):
 def test_weights_of_an_ensemble_sum_to_one():
     local = {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 1}
     network = Ensemble([make_network(attention=local), make_network()])
-    _, rows = translate_set(make_trained(network, kept=5), EXAMPLES)
+    _, rows = translate_set(make_trained(network, kept=5), SENTENCES, "test")
     for row in rows:
         np.testing.assert_allclose(np.sum(row["weights"], 1), 1)
 
@@ -103,14 +102,14 @@ def test_weights_of_an_ensemble_sum_to_one():
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_give_the_records_of_one_process(monkeypatch, world):
     trained = make_trained(make_network())
-    expected = translate_set(trained, EXAMPLES)
+    expected = translate_set(trained, SENTENCES, "test")
     parts = []
     monkeypatch.setattr(test_sets, "gather", lambda mine: parts.append(mine) or [mine])
     for rank in range(world):
         monkeypatch.setattr(test_sets, "rank_and_world", lambda rank=rank: (rank, world))
-        translate_set(trained, EXAMPLES)
+        translate_set(trained, SENTENCES, "test")
     monkeypatch.setattr(test_sets, "gather", lambda _: parts)
-    assert translate_set(trained, EXAMPLES) == expected
+    assert translate_set(trained, SENTENCES, "test") == expected
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
@@ -120,10 +119,10 @@ def test_results_are_the_same_for_any_number_of_workers(precision):
     alone, shared = (
         make_trained(network, threads=threads, precision=precision) for threads in (1, 3)
     )
-    many = [dataclasses.replace(EXAMPLES[n % len(EXAMPLES)], id=n) for n in range(23)]
+    many = [SENTENCES[n % len(SENTENCES)] | {"id": n} for n in range(23)]
     before = torch.get_num_threads()
-    expected = translate_set(alone, many)
-    assert translate_set(shared, many) == expected
+    expected = translate_set(alone, many, "test")
+    assert translate_set(shared, many, "test") == expected
     assert torch.get_num_threads() == before
     pairs = make_pairs(TEXT)
     found = [mean_nll(trained, pairs, np.arange(len(TEXT))) for trained in (alone, shared)]

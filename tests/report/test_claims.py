@@ -50,9 +50,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         run = FinishedRun(name, {"config": config, "model": "", "sources": sources})
         taking = {other for other, g in file.runs.items() if matches(run, g.where, file.where)}
         alike = {other for other, given in made.items() if given == made[name]}
-        # joined sentences are other test sets of the same configuration
-        joined = {n for n in taking if "stress" in file.runs[name].make + file.runs[n].make}
-        assert taking - joined == alike - joined, name
+        assert taking == alike, name
 
 
 def run_of(name, seed, wrong, *, text=40):

@@ -112,6 +112,24 @@ def test_numbers_of_another_tool_are_a_score(
     assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
 
 
+def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
+    """As `paste -d' ' - -` joins the source; the system leaves out the last word of each input."""
+    reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
+    pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
+    text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
+    files = {"news": text["source"], "news-position2": write(tmp_path / "two.txt", pairs)}
+    found = compare(CompareConfig(**text, systems={"mine": files}, resamples=50))
+    losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
+    assert losses["from"].isna().tolist() == [True, False, False]
+    assert losses["sentences"].tolist() == [7, 4, 3]
+    # 24 words at the first position, of which the last input lacks one; 18 at the second, 3 missing
+    kept = 100 * np.exp(1 - 24 / 23), 100 * np.exp(1 - 18 / 15)
+    assert losses["value"].tolist()[1:] == pytest.approx([100 - kept[0], 100 - kept[1]])
+    wrong = CompareConfig(**text, systems={"mine": {"news-position3": files["news-position2"]}})
+    with pytest.raises(InputError, match="news-position3: 4 lines, but 7 sentences make 3 inputs"):
+        read_systems(wrong, [])
+
+
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
     """References are their own best translation, also if empty lines of the source have output."""

@@ -1,0 +1,138 @@
+"""Sentences inside longer inputs, compared with the same sentences alone.
+
+Neighbouring sentences of a test set are joined into inputs. The output for an input is cut back into
+sentences, and each is compared with the translation of the same sentence alone, so that the difficulty
+of the sentence cancels (after Peng, Bawden and Yvon, 2024).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.resampling import interval_of, resampled_sums
+from nmt.evaluation.scores.bleu import bleu
+
+POSITION = "position"  # `subset` of scores.csv
+POSITION_OF = "-position"  # between the name of a test set and the number of sentences in an input
+
+
+def position_name(name: str, size: int) -> str:
+    """The name of the set of inputs of `size` sentences of the set `name`."""
+    return f"{name}{POSITION_OF}{size}"
+
+
+def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
+    """Inputs of `size` neighbouring sentences, in order; the last one has those that remain.
+
+    >>> text = [{"source": [word], "reference": [word.upper()]} for word in "abc"]
+    >>> [each["source"] for each in join_sentences(text, 2)]
+    [['a', 'b'], ['c']]
+    """
+    inputs: list[Record] = []
+    for first in range(0, len(sentences), size):
+        parts = sentences[first : first + size]
+        source, reference = (
+            [word for part in parts for word in part[side]] for side in ("source", "reference")
+        )
+        words = {"source": source, "reference": reference, "length": len(source)}
+        inputs.append({"id": len(inputs), **words, "no_unk": None})
+    return inputs
+
+
+def cut_outputs(
+    sentences: Sequence[Record],
+    outputs: Iterable[Sequence[str]],
+    size: int,
+    detokenise: Callable[[list[str]], str],
+) -> list[Record]:
+    """The records of the sentences of inputs, each with its part of the output and its `position`.
+
+    Args:
+        sentences: in the order of the inputs.
+        outputs: for each input of `join_sentences` the words of its translation.
+        size: sentences of an input.
+        detokenise: words -> text.
+    """
+    records = []
+    for number, output in enumerate(outputs):
+        parts = sentences[number * size : (number + 1) * size]
+        cut_output = cut(output, [part["reference"] for part in parts])
+        for position, (part, words) in enumerate(zip(parts, cut_output, strict=True), 1):
+            record = system_record(part | {"no_unk": None}, words, detokenise(words))
+            records.append(record | {"position": position})
+    return records
+
+
+def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Cuts an output into one part for each reference, with the least edit distance to them in all.
+
+    The sum of the distances of the parts is the distance of the whole output to the references in a
+    row, so that one table of distances has the best cuts (Matusov et al., 2005).
+
+    >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
+    [['a', 'b', 'x'], ['c', 'd']]
+    """
+    words = [word for reference in references for word in reference]
+    columns = np.arange(len(hypothesis) + 1)
+    written = np.array([*hypothesis, ""], dtype=object)[:-1]
+    table = [columns]
+    for word in words:
+        above = table[-1]
+        row = above + 1
+        row[1:] = np.minimum(row[1:], above[:-1] + (written != word))
+        table.append(np.minimum.accumulate(row - columns) + columns)
+    ends = np.cumsum([len(reference) for reference in references]).tolist()
+    cuts: dict[int, int] = {}
+    place, column = len(words), len(hypothesis)
+    while True:
+        cuts.setdefault(place, column)  # words before the first of the next reference stay here
+        distance = table[place][column]
+        different = place and column and written[column - 1] != words[place - 1]
+        if place and column and distance == table[place - 1][column - 1] + different:
+            place, column = place - 1, column - 1
+        elif place and distance == table[place - 1][column] + 1:
+            place -= 1
+        elif column:
+            column -= 1
+        else:
+            break
+    places = [0, *(cuts[end] for end in ends)]
+    return [list(hypothesis[a:b]) for a, b in itertools.pairwise(places)]
+
+
+def position_losses(
+    name: str, alone: Iterable[Record], together: Iterable[Record], resamples: int
+) -> Iterator[dict[str, Any]]:
+    """BLEU that sentences lose in longer inputs, of all positions and of each: rows of scores.csv.
+
+    Args:
+        name: of the set of inputs.
+        alone: records of the sentences translated by themselves.
+        together: records of `cut_outputs`, of the same sentences or of some of them.
+    """
+    by_id = {record["id"]: record["bleu_stats"] for record in alone}
+    records = in_order(together)
+    rows = np.array([[*by_id[row["id"]], *row["bleu_stats"]] for row in records], dtype=np.float64)
+    positions = np.array([record["position"] for record in records])
+    for position in (None, *sorted(set(positions.tolist()))):
+        part = rows[(positions == position) | (position is None)]
+        sums = resampled_sums(part, resamples)
+        losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
+        low, high = interval_of(losses[1:])
+        yield {
+            "set": name,
+            "subset": POSITION,
+            "score": "bleu_loss",
+            "from": position,
+            "to": position,
+            "value": float(losses[0]),
+            "low": low,
+            "high": high,
+            "sentences": len(part),
+            "interval": "" if low is None else "sentences",
+        }
