@@ -16,7 +16,6 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from nmt.api import compare_runs as compare
     from nmt.api import configure, plot_alignment, plot_by_length, scores
-    from nmt.evaluation.metric import CorpusScore
     from nmt.inference.load import load_model as load
     from nmt.inference.model import Model
     from nmt.inference.sentence import ScoredSentence
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "CorpusScore",
     "InputError",
     "Model",
     "ScoredSentence",
@@ -39,7 +37,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CorpusScore": "nmt.evaluation.metric.CorpusScore",
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
     "ScoredSentence": "nmt.inference.sentence.ScoredSentence",

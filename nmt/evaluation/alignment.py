@@ -24,14 +24,6 @@ class Gold:
     sure: frozenset[Link]
     possible: frozenset[Link]
 
-    def followed_by(self, other: "Gold", source: int, target: int) -> "Gold":
-        """These links, and those of a pair that comes after `source` and `target` words."""
-        sure, possible = (
-            frozenset((j + source, i + target) for j, i in links)
-            for links in (other.sure, other.possible)
-        )
-        return Gold(self.sure | sure, self.possible | possible)
-
 
 def parse_links(
     line: str,

@@ -1,4 +1,4 @@
-"""Scores as torchmetrics metrics, exact for any number of processes.
+"""Scores as a torchmetrics metric, exact for any number of processes.
 
 Legend: B sentences of an update, F statistics of a sentence, N buckets.
 """
@@ -13,10 +13,8 @@ from torchmetrics import Metric
 
 from nmt.config.keys import EDGES
 from nmt.evaluation.buckets import assign, bucket_name, buckets
-from nmt.evaluation.scores import REGISTERED, Score, score_of_name
-from nmt.evaluation.scores.bleu import WIDTH, sentence_statistics
-from nmt.utils.errors import InputError
-from nmt.utils.text import as_list
+from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores.bleu import WIDTH
 
 
 class ScoreByLength(Metric):
@@ -26,7 +24,7 @@ class ScoreByLength(Metric):
     that the result does not depend on how sentences were shared out.
 
     Args:
-        score: a score, or its key, such as `alignment_error_rate`.
+        score: key of a score, such as `alignment_error_rate`.
         width: F, the number of its statistics.
         edges: last length of each bucket; longer sentences form the open bucket.
 
@@ -43,10 +41,10 @@ class ScoreByLength(Metric):
     sentences: Tensor  # (N,)
 
     def __init__(
-        self, score: str | Score = "bleu", width: int = WIDTH, edges: Sequence[int] = EDGES
+        self, score: str = "bleu", width: int = WIDTH, edges: Sequence[int] = EDGES
     ) -> None:
         super().__init__()
-        self.score = REGISTERED[score] if isinstance(score, str) else score
+        self.score = REGISTERED[score]
         self.edges = list(edges)
         zeros = torch.zeros(len(buckets(self.edges)), width, dtype=torch.float64)
         self.add_state("sums", zeros, dist_reduce_fx="sum")
@@ -65,63 +63,3 @@ class ScoreByLength(Metric):
         scores = self.score.combine(np.concatenate([sums.sum(axis=0, keepdims=True), sums]))
         shown = zip(names, scores.tolist(), [True, *held], strict=True)
         return {name: score for name, score, holds in shown if holds}
-
-
-class CorpusScore(ScoreByLength):
-    """A score of translations on their own, without a run: all sentences of it are one text.
-
-    Args:
-        score: `bleu`, `sacrebleu`, `chrf`, `ter`, `length_ratio`, `brevity_penalty`,
-            one of your own as MODULE.NAME, or an object of
-            `nmt.evaluation.scores.Score`.
-
-    Raises:
-        InputError: for another name, or a score that needs a model.
-
-    >>> metric = CorpusScore("chrf")
-    >>> metric.update(["Un chat dort."], ["Un chat noir dort."])
-    >>> metric.update(["Il chante."], ["Il chante."])
-    >>> round(float(metric.compute()), 2)
-    65.65
-    """
-
-    def __init__(self, score: str | Score = "bleu") -> None:
-        chosen = score_of_name(score, "score") if isinstance(score, str) else score
-        statistics = chosen.statistics(_record("a", "a"))
-        if not statistics:
-            raise InputError(f"{chosen.key}: not a score of translations and references alone")
-        super().__init__(chosen, len(statistics), edges=())
-
-    def update(self, hypotheses: Sequence[str], references: Sequence[str]) -> None:  # type: ignore[override]
-        """Adds sentences.
-
-        Args:
-            hypotheses: translations, one sentence each. `sacrebleu`, `chrf` and `ter` take
-                ordinary text; tokens of the others are what stands between spaces.
-            references: what they should be, in the same form.
-
-        Raises:
-            ValueError: for other numbers of them.
-        """
-        pairs = zip(as_list(hypotheses), as_list(references), strict=True)
-        table = torch.from_numpy(
-            np.nan_to_num(self.score.table([_record(*pair) for pair in pairs]))
-        )
-        super().update(table, torch.ones(len(table)))
-
-    def compute(self) -> Tensor:
-        """The score of all sentences; NaN before there is one, where it is undefined."""
-        return torch.tensor(super().compute()["all"])
-
-
-def _record(hypothesis: str, reference: str) -> dict[str, Any]:
-    """What `nmt.evaluation.records` has of a sentence, as far as its two texts say it."""
-    words = hypothesis.split(), reference.split()
-    return {
-        "id": 0,
-        "hypothesis": words[0],
-        "reference": words[1],
-        "detokenised": hypothesis,
-        "raw_reference": reference,
-        "bleu_stats": sentence_statistics(*words).tolist(),
-    }

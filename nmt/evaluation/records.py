@@ -9,7 +9,6 @@ A record is one dict per sentence, a line of `translations/<set>.jsonl`:
     detokenised    the hypothesis as text
     length         the length that the sentence is bucketed by
     no_unk         whether all its words are in the shortlists; None where there are no shortlists
-    unknown_words  how many words of the source and of the reference they lack; None likewise
     nll            of the reference with its `</s>`, in nats; absent for an outside system
     score          of the search; absent for an outside system
     bleu_stats     10 integers of `sentence_statistics`
@@ -94,7 +93,7 @@ def read_alignments(folder: str | Path, name: str) -> list[Record]:
 # What of a run's record describes the sentence and not the run's translation of it.
 _OF_SENTENCE = (
     *("id", "line", "source", "reference", "raw_reference", "more_references"),
-    *("more_raw_references", "length", "no_unk", "unknown_words"),
+    *("more_raw_references", "length", "no_unk"),
 )
 
 

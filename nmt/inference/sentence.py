@@ -10,6 +10,7 @@ import numpy as np
 from nmt.data.vocabulary import END_SYMBOL
 from nmt.evaluation.alignment import attention_entropy, format_links, hard_links
 from nmt.evaluation.records import Record
+from nmt.evaluation.results import as_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,10 @@ class ScoredSentence:
             "source": [*self.source, END_SYMBOL],
             "target": [*self.tokens, END_SYMBOL],
             "score": self.score,
-            "weights": as_list(self.weights),
-            "log_normaliser": as_list(self.log_normaliser),
-            "attention_entropy": as_list(entropy),
-            "log_probability": as_list(self.log_probabilities),
+            "weights": as_json(self.weights),
+            "log_normaliser": as_json(self.log_normaliser),
+            "attention_entropy": as_json(entropy),
+            "log_probability": as_json(self.log_probabilities),
             "runners_up": self.runners_up,
             "reference": reference or [],
         }
@@ -74,11 +75,6 @@ class ScoredSentence:
             "tokens": self.tokens,
             "score": self.score,
             "links": self.links,
-            "weights": as_list(self.weights),
-            "log_probability": as_list(self.log_probabilities),
+            "weights": as_json(self.weights),
+            "log_probability": as_json(self.log_probabilities),
         }
-
-
-def as_list(array: np.ndarray | None) -> Any:
-    """An array as nested lists."""
-    return None if array is None else array.tolist()

@@ -89,7 +89,6 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
             "raw_reference": pair["target_text"],
             "length": len(pair["source"]),
             "no_unk": None if unknown is None else not sum(unknown),
-            "unknown_words": unknown,
         }
         gold = gold_links(pair, text, f"data.test.{split.name}")
         sentences.append(sentence if gold is None else sentence | {"gold": gold})

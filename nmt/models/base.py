@@ -6,7 +6,6 @@ B batch, S source length, T target length.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import pytorch_lightning as pl
@@ -15,11 +14,10 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.config.loading import load_plain
-from nmt.data.batch import Batch, pad
+from nmt.data.batch import Batch
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
-from nmt.data.tokenise import tokenisers
-from nmt.data.vocabulary import Vocabulary, load_vocabulary, spelt, written_words
+from nmt.data.vocabulary import Vocabulary, load_vocabulary
 from nmt.fused import is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
@@ -27,7 +25,6 @@ from nmt.models.checkpoint import read_checkpoint
 from nmt.models.metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
-from nmt.search import beam_search
 
 
 class Translator(pl.LightningModule, ABC):
@@ -140,29 +137,6 @@ class Translator(pl.LightningModule, ABC):
         likelihood = self(batch)
         metrics.update(self.network, batch, likelihood, split)
         return {"likelihood": likelihood}
-
-    def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Translates sentences with the search of the configuration.
-
-        Args:
-            sentences: ordinary text of the source language.
-
-        Returns:
-            Detokenised translations.
-        """
-        assert self.vocabularies is not None, "the vocabularies come with a checkpoint, or by `fit`"
-        source, target = self.vocabularies
-        read, written = tokenisers(self.config.data, self.config.tokenizer)
-        ids, mask = pad([source.encode(read.tokenise(text)) for text in sentences])
-        training = self.training
-        with torch.no_grad():
-            self.eval()
-            lists = beam_search(
-                self.network, ids.to(self.device), mask.to(self.device), self.config.search
-            )
-            self.train(training)
-        words = [spelt(written_words(target, hypotheses[0].tokens)) for hypotheses in lists]
-        return [written.detokenise(each) for each in words]
 
     def configure_gradient_clipping(
         self,

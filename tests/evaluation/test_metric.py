@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
-from sacrebleu.metrics import BLEU, CHRF, TER
-from torchmetrics import MetricCollection
 
 from nmt.evaluation.buckets import bucket_name, split_by_length
-from nmt.evaluation.metric import CorpusScore, ScoreByLength
-from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.metric import ScoreByLength
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.utils.errors import InputError
 from tests.evaluation.conftest import sacrebleu
 
 EDGES = [10, 25, 40, 60]
@@ -104,38 +100,3 @@ def test_counts_stay_exact_beyond_those_of_float32():
     for row in (torch.full((1, 10), 2**24), torch.ones(1, 10, dtype=torch.int64)):
         metric.update(row, torch.tensor([3]))
     assert metric.half().sums[0, 0] == 2**24 + 1
-
-
-HYPOTHESES = ["Un chat noir dort sur le lit.", "Il pleut.", "Elle chante la nuit , et le jour ."]
-REFERENCES = ["Un chat gris dort sur un lit.", "Il pleut .", "Elle chante , la nuit et le jour ."]
-
-
-@pytest.mark.parametrize(
-    ("score", "metric"),
-    [
-        ("bleu", BLEU(tokenize="none", force=True)),
-        ("sacrebleu", BLEU()),
-        ("ter", TER()),
-        (REGISTERED["chrf"], CHRF()),
-    ],
-)
-def test_a_score_of_texts_alone(score, metric):
-    found = CorpusScore(score)
-    found.update(HYPOTHESES[:1], REFERENCES[:1])
-    found.update(HYPOTHESES[1:], REFERENCES[1:])
-    expected = metric.corpus_score(HYPOTHESES, [REFERENCES]).score
-    assert float(found.compute()) == pytest.approx(expected, rel=1e-5)
-    together = MetricCollection({"a": CorpusScore(score), "b": CorpusScore("length_ratio")})
-    together.update(HYPOTHESES, REFERENCES)
-    assert together.compute()["a"] == found.compute()
-    found.reset()
-    found.update(HYPOTHESES[0], HYPOTHESES[0])
-    assert float(found.compute()) == pytest.approx(0 if score == "ter" else 100)
-    with pytest.raises(ValueError, match="shorter"):
-        found.update(["a", "b"], ["a"])
-
-
-@pytest.mark.parametrize("score", ["nll_per_word", "rouge", "default"])
-def test_what_needs_a_model_or_is_no_score_is_refused(score):
-    with pytest.raises(InputError, match=score):
-        CorpusScore(score)

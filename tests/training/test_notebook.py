@@ -7,6 +7,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 
+import nmt
 from nmt.config.loading import load
 from nmt.data.module import TranslationData
 from nmt.data.prepare import prepare
@@ -59,9 +60,7 @@ def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
 
     resumed.save_checkpoint(tmp_path / "model.ckpt")
     loaded = RNNsearch.load_from_checkpoint(tmp_path / "model.ckpt")
-    translations = loaded.translate(["A bird sees the cat .", "The house ."])
-    assert translations == again.translate(["A bird sees the cat .", "The house ."])
-    assert len(translations) == 2
+    assert len(nmt.load(tmp_path / "model.ckpt").translate(["The house ."])) == 1
 
     scores = trainer(tmp_path / "tested").test(loaded, data, verbose=False)[0]
     assert {"test/test/bleu", "test/by_length/nll_per_word"} <= scores.keys()
