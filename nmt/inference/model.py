@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -32,6 +32,7 @@ from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
 from nmt.utils.devices import resolve_precision
+from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 from nmt.utils.workers import map_batches
@@ -115,8 +116,8 @@ class Model:
 
         results = [ScoredSentence([], [], "", math.nan) for _ in sources]
         lengths = [len(self.source.encode(sources[place])) for place in filled]
-        for place, best in model.in_batches(lengths, work):
-            results[filled[place]] = dataclasses.replace(best[0], nbest=best)
+        for place, best in zip(filled, model.map_sentences(lengths, work), strict=True):
+            results[place] = dataclasses.replace(best[0], nbest=best)
         return results[0] if isinstance(sentences, str) else results
 
     def score(
@@ -148,7 +149,7 @@ class Model:
 
         source_lengths = [len(self.source.encode(words)) for words in sources]
         lengths = list(map(max, source_lengths, map(len, ids)))
-        return self._in_order(lengths, work)
+        return self.map_sentences(lengths, work)
 
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False
@@ -181,7 +182,7 @@ class Model:
                 for n, place in enumerate(places)
             ]
 
-        return self._in_order(list(map(len, ids)), work)
+        return self.map_sentences(list(map(len, ids)), work)
 
     def searching(self, **search: Any) -> Model:
         """The model with other keys of the section `search`, where they are not None.
@@ -200,36 +201,42 @@ class Model:
             )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))
 
-    def in_batches(
+    def map_sentences(
         self,
         lengths: Sequence[int],
         work: Callable[[list[int]], Sequence[Result]],
-        rank: int = 0,
-        world: int = 1,
-    ) -> Iterator[tuple[int, Result]]:
-        """Applies `work` to one rank's share of some sentences, in batches of like length.
+        advance: Callable[[int], object] = lambda _: None,
+        *,
+        shared: bool = False,
+    ) -> list[Result]:
+        """Applies `work` to sentences in batches of like length; the results are in their order.
 
-        The batches are the same for any number of ranks, and the longest sentences come first. On
-        a CPU each thread works on a batch of its own, which changes no result. The arithmetic is
-        that of `trainer.precision`.
+        The longest sentences come first. The batches are the same for any number of ranks. On a CPU
+        each thread works on a batch of its own, which changes no result. The arithmetic is that of
+        `trainer.precision`.
 
         Args:
             lengths: of the sentences.
             work: the positions of a batch's sentences to a result for each.
-
-        Yields:
-            Position of a sentence, its result.
+            advance: is given the number of sentences that are done after each batch.
+            shared: each rank works on a share of the sentences, and gets all results.
         """
         options, threads, device = self.config.trainer, self.config.threads, self.network.device
+        rank, world = rank_and_world() if shared else (0, 1)
         size = self.config.search.batch_size
         batches = [rows.tolist() for rows in evaluation_batches(lengths, size, rank, world)]
         batches = [places for places in batches if places]
         bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         workers = threads if isinstance(threads, int) else 1
+        mine: dict[int, Result] = {}
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             finished = map_batches(work, batches, workers, device)
             for places, results in zip(batches, finished, strict=True):
-                yield from zip(places, results, strict=True)
+                mine |= zip(places, results, strict=True)
+                advance(len(places) * world)
+        parts = gather(mine) if shared else [mine]
+        everyone = {place: each for part in parts for place, each in part.items()}
+        return [everyone[place] for place in range(len(lengths))]
 
     def search(
         self, sources: Sequence[Words], *, forbid_unknown: bool = False
@@ -351,13 +358,6 @@ class Model:
         """The words of lines of the source (side 0) or target language."""
         moses = tokenisers(self.config.data, self.config.tokenizer)[side]
         return [split(line) if tokenised else moses.tokenise(line) for line in lines]
-
-    def _in_order(
-        self, lengths: Sequence[int], work: Callable[[list[int]], Sequence[Result]]
-    ) -> list[Result]:
-        """The results of `in_batches` in the order of the sentences."""
-        results = dict(self.in_batches(lengths, work))
-        return [results[place] for place in range(len(lengths))]
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids (B, S) and mask (B, S) of some sentences on the network's device."""

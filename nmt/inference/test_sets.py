@@ -31,7 +31,7 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference.model import Model
 from nmt.inference.sentence import ScoredSentence
-from nmt.utils.environment import gather, rank_and_world
+from nmt.utils.environment import rank_and_world
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, timed
 
@@ -148,22 +148,18 @@ def translate_set(
         On every rank the record of each sentence (`nmt.evaluation.records`), and the alignment of the
         `report.sentences` that are kept step by step, both in the order of the set.
     """
-    config, (rank, world) = model.config, rank_and_world()
-    edges = list(config.evaluation.edges or ())
+    config, edges = model.config, list(model.config.evaluation.edges or ())
     kept = set(records.choose_kept(sentences, config.report.sentences, edges))
 
     def work(places: list[int]) -> list[tuple[Record, Record | None]]:
         return decode(model, [sentences[n] for n in places], kept)
 
-    mine, lengths = [], [len(model.source.encode(each["source"])) for each in sentences]
+    lengths = [len(model.source.encode(each["source"])) for each in sentences]
     title, shown = f"translating {name}", config.trainer["enable_progress_bar"]
     with Stage(title, len(sentences), "sentence", shown=shown) as stage:
-        for _, result in model.in_batches(lengths, work, rank, world):
-            mine.append(result)
-            stage.advance(world)
-    everyone = [result for part in gather(mine) for result in part]
-    alignments = [alignment for _, alignment in everyone if alignment is not None]
-    return records.in_order(record for record, _ in everyone), records.in_order(alignments)
+        results = model.map_sentences(lengths, work, stage.advance, shared=True)
+    alignments = [alignment for _, alignment in results if alignment is not None]
+    return [record for record, _ in results], alignments
 
 
 def decode(

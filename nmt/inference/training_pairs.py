@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
@@ -14,13 +13,11 @@ from nmt.data.pairs import Pairs
 from nmt.evaluation.alignment import Link, hard_links, word_weights
 from nmt.inference.model import Model
 from nmt.layers import Network
-from nmt.utils.environment import gather, rank_and_world
 
 # Pairs in which the links of a word are counted; more hardly change which target word wins.
 OCCURRENCES = 10
 
-Result = TypeVar("Result")
-Advance = Callable[[int], object]  # gets 1 for each pair of this rank
+Advance = Callable[[int], object]  # is given the number of pairs done
 
 
 def training_sample(train: Pairs, pairs: int) -> Rows:
@@ -43,7 +40,9 @@ def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _
         words = batch.source, batch.source_mask, batch.target, batch.target_mask
         return list(model.network(*words).nll.double().sum(1).tolist())
 
-    return math.fsum(_on_all_ranks(model, train, rows, work, advance)) / max(len(rows), 1)
+    lengths = train.sizes[rows].max(axis=1).tolist()
+    losses = model.map_sentences(lengths, work, advance, shared=True)
+    return math.fsum(losses) / max(len(rows), 1)
 
 
 def learn_dictionary(
@@ -79,22 +78,8 @@ def learn_dictionary(
             aligned.append((pair["source"], pair["target"], hard_links(between)))
         return aligned
 
-    return count_links(_on_all_ranks(model, train, rows, work, advance))
-
-
-def _on_all_ranks(
-    model: Model,
-    train: Pairs,
-    rows: Rows,
-    work: Callable[[list[int]], Sequence[Result]],
-    advance: Advance,
-) -> list[Result]:
-    """The result of `work` for each pair, of all ranks, each of which works on its share."""
-    lengths, mine = train.sizes[rows].max(axis=1).tolist(), []
-    for _, result in model.in_batches(lengths, work, *rank_and_world()):
-        mine.append(result)
-        advance(1)
-    return [result for part in gather(mine) for result in part]
+    lengths = train.sizes[rows].max(axis=1).tolist()
+    return count_links(model.map_sentences(lengths, work, advance, shared=True))
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:

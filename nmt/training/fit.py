@@ -159,14 +159,12 @@ class Training:
         rows: Rows,
     ) -> Result:
         """What `mean_nll` or `learn_dictionary` measures on some training pairs, with progress."""
-        world, shown = self.trainer.world_size, self.run.config.trainer["enable_progress_bar"]
+        shown = self.run.config.trainer["enable_progress_bar"]
         with timed(title), Stage(title, len(rows), "sentence", shown=shown) as stage:
             return on_every_rank(
                 self.trainer,
                 model.network,
-                lambda: measure(
-                    model, self.text.train, rows, lambda pairs: stage.advance(pairs * world)
-                ),
+                lambda: measure(model, self.text.train, rows, stage.advance),
             )
 
 

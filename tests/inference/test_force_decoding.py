@@ -94,14 +94,3 @@ def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, wo
     hypothesis = Hypothesis([*target.encode(["<unk>"])[:1], UNKNOWN, UNKNOWN, END], -4.0, True)
     [found] = trained.describe([(["the", "<unk>", "Smith"], hypothesis)])
     assert (found.tokens, found.unknown, found.score) == (words, unknown, -4.0)
-
-
-@pytest.mark.parametrize("world", [1, 2, 3, 5])
-def test_ranks_share_the_sentences(world):
-    trained = make_trained(make_network())
-    found = [
-        place
-        for rank in range(world)
-        for place, _ in trained.in_batches([7, 3, 4, 2, 6], lambda places: places, rank, world)
-    ]
-    assert sorted(found) == [0, 1, 2, 3, 4]

@@ -6,7 +6,7 @@ import torch
 
 from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.inference import test_sets
+from nmt.inference import model
 from nmt.inference.test_sets import translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
@@ -77,16 +77,17 @@ def test_weights_of_an_ensemble_sum_to_one():
         np.testing.assert_allclose(np.sum(row["weights"], 1), 1)
 
 
-@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize("world", [2, 3, 7])
 def test_ranks_give_the_records_of_one_process(monkeypatch, world):
     trained = make_trained(make_network())
     expected = translate_set(trained, SENTENCES, "test")
-    parts = []
-    monkeypatch.setattr(test_sets, "gather", lambda mine: parts.append(mine) or [mine])
+    nothing, parts = dict.fromkeys(range(5), (None, None)), []
+    monkeypatch.setattr(model, "gather", lambda mine: parts.append(mine) or [nothing, mine])
     for rank in range(world):
-        monkeypatch.setattr(test_sets, "rank_and_world", lambda rank=rank: (rank, world))
+        monkeypatch.setattr(model, "rank_and_world", lambda rank=rank: (rank, world))
         translate_set(trained, SENTENCES, "test")
-    monkeypatch.setattr(test_sets, "gather", lambda _: parts)
+    assert sorted(place for part in parts for place in part) == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(model, "gather", lambda _: parts)
     assert translate_set(trained, SENTENCES, "test") == expected
 
 
