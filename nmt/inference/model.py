@@ -83,7 +83,6 @@ class Model:
         nbest: int | None = None,
         tokenised: bool = False,
         attention: bool = True,
-        runners_up: bool = False,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
         """The best translation of each sentence, in order; of a single string, its translation.
@@ -94,7 +93,6 @@ class Model:
             nbest: number of translations in `ScoredSentence.nbest`; the beam is as wide at least.
             tokenised: the sentences hold tokens separated by spaces.
             attention: force-decode the translations for attention and log-probabilities.
-            runners_up: with `attention`, list the most probable other symbols of each step.
             search: other keys of the section `search`, such as `length_penalty=0.6`.
 
         Raises:
@@ -111,7 +109,7 @@ class Model:
             pairs = [
                 (words, each) for words, best in zip(batch, lists, strict=True) for each in best
             ]
-            described = iter(model.describe(pairs, range(len(pairs) * attention), runners_up))
+            described = iter(model.describe(pairs, range(len(pairs) * attention)))
             return [tuple(itertools.islice(described, len(best))) for best in lists]
 
         results = [ScoredSentence([], [], "", math.nan) for _ in sources]
@@ -121,7 +119,7 @@ class Model:
         return results[0] if isinstance(sentences, str) else results
 
     def score(
-        self, pairs: Sequence[Sequence[str]], *, tokenised: bool = False, runners_up: bool = False
+        self, pairs: Sequence[Sequence[str]], *, tokenised: bool = False
     ) -> list[ScoredSentence]:
         """The log-probability of given translations, and their alignment, in order.
 
@@ -129,7 +127,6 @@ class Model:
             pairs: (source, target), ordinary text, one sentence each. A target word outside the
                 vocabulary has the probability of `<unk>`.
             tokenised: the sentences hold tokens separated by spaces.
-            runners_up: list the most probable other symbols of each step.
 
         Raises:
             RunError: if a probability is NaN.
@@ -142,7 +139,7 @@ class Model:
         def work(places: list[int]) -> list[ScoredSentence]:
             batch = [sources[n] for n in places], [ids[n] for n in places]
             results = []
-            for n, forced in zip(places, self.force_decode(*batch, runners_up), strict=True):
+            for n, forced in zip(places, self.force_decode(*batch), strict=True):
                 text = self.detokenise(targets[n]) if tokenised else pairs[n][1]
                 results.append(dataclasses.replace(forced, tokens=targets[n], text=text))
             return results
