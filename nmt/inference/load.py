@@ -15,7 +15,7 @@ from nmt.config.loading import apply_overrides
 from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
-from nmt.utils.devices import check_accelerator, resolve_threads, use_threads, uses_gpu
+from nmt.utils.devices import resolve_accelerator, resolve_threads, use_threads, uses_gpu
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.text import as_list
@@ -69,7 +69,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
     """The model, for the accelerator that was typed; the stored one need not exist here."""
-    check_accelerator(accelerator)
+    resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = resolve_threads(config.threads, chosen, config.model.hidden, 1)
     use_threads(config.threads)

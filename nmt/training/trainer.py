@@ -24,7 +24,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compr
 from nmt.config.loading import named_by
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
-from nmt.utils.devices import check_accelerator, resolve_accelerator, resolve_precision
+from nmt.utils.devices import resolve_accelerator, resolve_precision
 from nmt.utils.errors import InputError, first_line
 
 # Arguments that differ from Lightning's defaults unless they are typed
@@ -66,9 +66,8 @@ def make_trainer(
             f"trainer.val_check_interval={interval}: must be a multiple of "
             f"trainer.accumulate_grad_batches={accumulated}"
         )
-    check_accelerator(given["accelerator"])
-    given["precision"] = resolve_precision(given["precision"], given["accelerator"])
     given["accelerator"] = resolve_accelerator(given["accelerator"])
+    given["precision"] = resolve_precision(given["precision"], given["accelerator"])
     given["strategy"] = make_strategy(given["strategy"])
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     plugins: list[Any] = [AtomicCheckpointIO()]

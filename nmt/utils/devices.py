@@ -38,18 +38,17 @@ def resolve_accelerator(accelerator: str) -> str:
     """`cuda` or `cpu` for `auto` and `gpu`; other names as they are.
 
     Lightning's `auto` may choose a device without float64, which sums of scores need.
+
+    Raises:
+        InputError: where a GPU is asked for and none can be used.
     """
-    if accelerator in ("auto", "gpu"):
-        return "cuda" if uses_gpu(accelerator) else "cpu"
-    return accelerator
-
-
-def check_accelerator(accelerator: str) -> None:
-    """Raises InputError where a GPU is asked for and none can be used."""
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
             f"trainer.accelerator={accelerator}: {reason}; type trainer.accelerator=cpu, or auto"
         )
+    if accelerator in ("auto", "gpu"):
+        return "cuda" if uses_gpu(accelerator) else "cpu"
+    return accelerator
 
 
 @cache

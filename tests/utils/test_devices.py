@@ -59,10 +59,10 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
     assert reason.partition(" (")[0] in devices.why_no_gpu()
     if accelerator == "cuda":
         assert devices.resolve_precision("auto", "auto") == "bf16-mixed"
-        devices.check_accelerator("gpu")
+        assert devices.resolve_accelerator("gpu") == "cuda"
     else:
         with pytest.raises(InputError, match=r"^trainer\.accelerator=gpu: .*\S; type") as refused:
-            devices.check_accelerator("gpu")
+            devices.resolve_accelerator("gpu")
         assert "\n" not in str(refused.value)
         model = SimpleNamespace(graphs=SimpleNamespace(enabled=True))
         assert describe_acceleration(model, torch.device("cpu")) == devices.why_no_gpu()
