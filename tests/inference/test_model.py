@@ -147,9 +147,7 @@ def test_an_alignment_is_drawn(model, tmp_path):
     [empty] = model.translate([""])
     with pytest.raises(ValueError, match="no attention"):
         nmt.plot_alignment(empty)
-    with pytest.raises(ValueError, match="not supported"):
-        nmt.plot_alignment(result, tmp_path / "cat")
-    with pytest.raises(nmt.InputError, match=r"cat\.bmp must end in one of \.png, \.svg, \.pdf"):
+    with pytest.raises(ValueError, match="'bmp' is not supported"):
         nmt.plot_alignment(result, tmp_path / "cat.bmp")
 
 
