@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-import nmt.__main__ as program
+import nmt.__main__ as dispatcher
 from nmt.cli import composition
 from nmt.cli.composition import run_folder
 from tests.helpers import ROOT
@@ -41,13 +41,13 @@ def test_composing_imports_no_library():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_examples_keys_and_groups(command):
-    ended = python("-m", "nmt", command, "--help")
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"python -m nmt.{command}: ")
-    assert len(re.findall(rf"^ *python -m nmt\.{command} ", ended.stdout, re.MULTILINE)) > 1
+def test_help_has_examples_keys_and_groups(program, command):
+    ended = program(command, "--help")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith(f"python -m nmt.{command}: ")
+    assert len(re.findall(rf"^ *python -m nmt\.{command} ", ended.out, re.MULTILINE)) > 1
     for part in COMMANDS[command]:
-        assert part in ended.stdout
+        assert part in ended.out
 
 
 def test_the_configuration_is_short():
@@ -61,13 +61,13 @@ def test_the_configuration_is_short():
 
 def test_the_list_of_commands(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["nmt"])
-    program.main()
+    dispatcher.main()
     listed = re.findall(r"^  (\w+)  +\S.*\.$", capsys.readouterr().out, re.MULTILINE)
     files = {path.stem for path in (ROOT / "nmt").glob("*.py")}
     assert set(listed) == files - {"__init__", "__main__", "api"}
     monkeypatch.setattr(sys, "argv", ["nmt", "trian"])
     with pytest.raises(SystemExit) as ended:
-        program.main()
+        dispatcher.main()
     assert ended.value.code == 2
 
 

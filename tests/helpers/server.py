@@ -109,7 +109,7 @@ def _import_everything() -> None:
     import importlib
     import pkgutil
 
-    import wandb  # noqa: F401
+    import wandb.sdk.launch  # noqa: F401  (by `wandb.init`)
 
     import nmt
 

@@ -20,9 +20,9 @@ from tests.helpers.processes import TINY, run
 # Greedy BLEU of such small models rises and falls: some validations are no improvement.
 TYPED = (
     *("+experiment=rnnsearch50", *TINY, "seed=3", "model.dropout=0.1", "data.batch_size=12"),
-    *("trainer.max_steps=32", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4"),
-    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=10", "optimizer.lr=0.02"),
-    "data.train.pairs=240",
+    *("trainer.max_steps=16", "trainer.val_check_interval=4", "trainer.log_every_n_steps=2"),
+    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=10", "optimizer.lr=0.05"),
+    *("data.train.pairs=120", "data.test.test.pairs=2", "data.test.by_length.pairs=2"),
 )
 BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
@@ -79,31 +79,20 @@ def test_some_validations_are_no_improvement(whole):
     history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
     scores = [entry["bleu"] for entry in history]
     assert scores.index(max(scores)) < len(scores) - 1
-    assert checkpoint(whole, "best")["global_step"] == 8 * (1 + scores.index(max(scores)))
+    assert checkpoint(whole, "best")["global_step"] == 4 * (1 + scores.index(max(scores)))
 
 
 @pytest.mark.parametrize(
     ("place", "count"),
     [
-        pytest.param(BATCH, 5, id="before the first checkpoint"),
-        pytest.param(BATCH, 13, id="in the middle of an epoch", marks=pytest.mark.slow),
-        pytest.param(BATCH, 27, id="in the second epoch"),
-        pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
+        pytest.param(BATCH, 3, id="before the first checkpoint"),
+        pytest.param(BATCH, 13, id="in the second epoch"),
         pytest.param(SAVE, 2, id="between the first best and last"),
-        pytest.param(SAVE, 3, id="before the third write"),
-        pytest.param(SAVE, 4, id="before the fourth write", marks=pytest.mark.slow),
+        pytest.param(SAVE, 4, id="before a later write", marks=pytest.mark.slow),
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
-        pytest.param(
-            "torch:save", 4, id="while a later checkpoint is filled", marks=pytest.mark.slow
-        ),
+        pytest.param("torch:save", 4, id="while a later one is filled", marks=pytest.mark.slow),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
         pytest.param(VALIDATED, 3, id="in a validation"),
-        pytest.param(
-            "nmt.training.record:TrainingRecord.on_validation_end",
-            3,
-            id="after one",
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
@@ -116,13 +105,13 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
     assert not list(folder.glob("run/checkpoints/*.partial"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
     folder = whole.parent / f"signal-{number}"
-    ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 11)")
+    ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 7)")
     assert ended.code == 128 + number
     assert "resume with: python -m nmt.train resume=" in ended.err
-    assert checkpoint(folder, "last")["global_step"] == 11
+    assert checkpoint(folder, "last")["global_step"] == 7
     moved = whole.parent / f"moved-{number}"
     moved.mkdir()
     shutil.move(folder / "run", moved / "run")
@@ -138,17 +127,17 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
     assert ended.code == 1
     assert "No space left on device" in ended.err
     assert "the one before is intact" in ended.err
-    assert checkpoint(folder, "last")["global_step"] in (8, 16)
+    assert checkpoint(folder, "last")["global_step"] in (4, 8)
     assert train(folder).code == 0
     check_same(folder, whole)
 
 
 def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     typed = ("trainer.accumulate_grad_batches=2", "data.workers=1", "callbacks=ema")
-    typed += ("data.batch_tokens=300", "trainer.val_check_interval=16")
+    typed += ("data.batch_tokens=300", "trainer.max_steps=8", "trainer.val_check_interval=8")
     assert train(tmp_path / "whole", *typed).code == 0
     folder = tmp_path / "killed"
-    assert train(folder, *typed, hook=f"kill({BATCH!r}, 40)").code == -signal.SIGKILL
+    assert train(folder, *typed, hook=f"kill({BATCH!r}, 12)").code == -signal.SIGKILL
     assert train(folder, *typed).code == 0
     check_same(folder, tmp_path / "whole")
 
@@ -168,7 +157,7 @@ def test_another_regime_is_refused_by_name(whole):
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
     """`ckpt_path`, as in any Lightning project: here with more updates."""
-    typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=40")
+    typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err
-    assert checkpoint(whole.parent / "longer", "last")["global_step"] == 40
+    assert checkpoint(whole.parent / "longer", "last")["global_step"] == 20

@@ -19,7 +19,7 @@ from nmt.training.callbacks import Seeds
 def parts(composer, tmp_path):
     """The data, and a function that makes the model."""
     typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
-    config = load(composer(*typed, "model.dropout=0.1"))
+    config = load(composer(*typed, "model.dropout=0.1", "data.train.pairs=80"))
     text = prepare(config.data, config.tokenizer)
 
     def make() -> RNNsearch:
@@ -45,15 +45,15 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
 
 def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
     data, make = parts
-    # the 30th update is in the second epoch
-    kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=30, save_top_k=-1)
+    # the 8th update is in the second epoch
+    kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=8, save_top_k=-1)
     whole, model = trainer(tmp_path, kept, max_epochs=3), make()
     whole.fit(model, data)
     assert whole.global_step == 3 * data.schedule.updates_per_epoch()
     assert 0 < float(whole.callback_metrics["valid/nll_per_word"]) < 6
 
     resumed, again = trainer(tmp_path / "resumed", max_epochs=3), make()
-    resumed.fit(again, data, ckpt_path=tmp_path / "step=30.ckpt")
+    resumed.fit(again, data, ckpt_path=tmp_path / "step=8.ckpt")
     assert resumed.global_step == whole.global_step
     for name, weight in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], weight), name

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.processes import TINY, run
 
 CALLBACKS = """
@@ -39,6 +41,7 @@ def rows(folder: Path) -> list[dict]:
     return found
 
 
+@pytest.mark.slow
 def test_no_row_of_ones_own_callbacks_is_lost(tmp_path):
     (tmp_path / "own.py").write_text(CALLBACKS)
     typed = (

@@ -161,7 +161,7 @@ def rank(number, address, folder):
 
 def test_two_ranks_with_graphs_equal_one(tmp_path):
     address = f"file://{tmp_path}/store"
-    torch.multiprocessing.spawn(rank, (address, tmp_path), nprocs=2)
+    torch.multiprocessing.start_processes(rank, (address, tmp_path), 2, start_method="fork")
     net = make(recurrence="fused")
     rule = torch.optim.SGD(net.parameters(), lr=0.01)
     for words in BATCHES[:5]:
