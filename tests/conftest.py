@@ -21,7 +21,8 @@ from nmt.cli.errors import exiting, explaining
 from nmt.config.loading import load
 from nmt.config.schema import SCHEMAS
 from tests.helpers.composition import compose, register_once, share_compositions
-from tests.helpers.processes import Ended, Process, run, start
+from tests.helpers.processes import TINY, Ended, Process, run, start
+from tests.helpers.produced import RNNSEARCH
 from tests.helpers.server import WORKER, launch_server
 
 LONGEST = [
@@ -31,8 +32,8 @@ LONGEST = [
         "test_how_tos",
         "launcher/test_process",
         "commands/test_train",
-        "training/test_wandb",
         "promises/test_5_devices",
+        "commands/test_compare",
     )
 ]
 SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
@@ -147,13 +148,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if WORKER in os.environ else base) / "trained"
 
-    def train_once(name: str, *typed: str) -> Path:
+    def train_once(name: str, *typed: str, figures: bool = True) -> Path:
         made = shared / name
         made.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{made}.lock"):
             if not (made / "done").exists():
                 typed = (*typed, f"hydra.run.dir={name}")
-                ended = run("train", *typed, cwd=made, figures=True)
+                ended = run("train", *typed, cwd=made, figures=figures)
                 assert ended.code == 0, ended.err
                 assert ended.out == ""
                 (made / "done").touch()
@@ -169,12 +170,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
 @pytest.fixture(scope="session")
 def rnnsearch(trained: Callable[..., Path]) -> Path:
     """The run folder of an RNNsearch, trained as a user trains one."""
-    typed = ("+experiment=rnnsearch50", "regime=tiny", "report.figures=[svg]", "seed=3")
-    return trained("rnnsearch", *typed)
+    return trained("rnnsearch", *RNNSEARCH)
 
 
 @pytest.fixture(scope="session")
 def rnnencdec(trained: Callable[..., Path]) -> Path:
-    """The run folder of an RNNencdec."""
-    typed = ("+experiment=rnnencdec30", "regime=tiny", "logger=csv", "report.heatmaps=0")
-    return trained("rnnencdec", *typed, "trainer.enable_progress_bar=false")
+    """The run folder of an RNNencdec, without figures and page."""
+    typed = ("+experiment=rnnencdec30", *TINY, "logger=csv")
+    return trained("rnnencdec", *typed, figures=False)

@@ -28,7 +28,7 @@ TINY = {
     "prepare": ("regime=tiny", "trainer.enable_progress_bar=false"),
     "train": (
         *("regime=tiny", "trainer=cpu", *SMALL),
-        *("trainer.max_steps=4", "trainer.val_check_interval=2", "search.max_ratio=1"),
+        *("trainer.max_steps=2", "trainer.val_check_interval=2", "search.max_ratio=0.5"),
         *("evaluation.train_sample=4", "data.train.pairs=64", "data.valid.pairs=8"),
     ),
     "evaluate": SMALL,

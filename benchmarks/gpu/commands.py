@@ -19,7 +19,8 @@ from benchmarks.gpu.setting import Findings, Setting
 def training(setting: Setting, *typed: str) -> list[str]:
     """The command of every training here: the generated corpus, no figures."""
     return [
-        sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "data=grammar", "logger=csv",
+        sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "logger=csv",
+        f"data={'grammar_tiny' if setting.rehearse else 'grammar'}",
         "trainer.enable_progress_bar=false", "report.heatmaps=0", "report.figures=[]", "evaluation.resamples=0",
         f"trainer={'cpu' if setting.rehearse else 'gpu'}", *typed,
     ]  # fmt: skip
@@ -39,8 +40,9 @@ def train(setting: Setting, findings: Findings) -> None:
 
 def resume(setting: Setting, findings: Findings) -> None:
     """A run that is killed and resumed ends with the bits of one that was not; then it is used."""
-    size = ["regime=tiny", "trainer.max_steps=60", "trainer.val_check_interval=20"]
+    size = ["regime=tiny", "trainer.max_steps=16", "trainer.val_check_interval=4"]
     if not setting.rehearse:
+        size = ["regime=tiny", "trainer.max_steps=60", "trainer.val_check_interval=20"]
         size += ["size=laptop", "data.batch_size=80"]
     typed = training(setting, *size, "model.dropout=0.2", "trainer.precision=bf16-mixed")
     straight, killed = setting.folder / "straight", setting.folder / "killed"

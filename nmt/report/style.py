@@ -88,7 +88,7 @@ def style() -> Iterator[None]:
 def draw_figure(make: Callable[[], Figure], path: Path, formats: Sequence[str]) -> list[Path]:
     """Draws what `make` returns and returns its files: `path`.png, `path`.svg, ..."""
     with style():
-        return save_figure(make(), path, formats)
+        return save_figure(make(), path, formats) if formats else []
 
 
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:

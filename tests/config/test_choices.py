@@ -24,8 +24,6 @@ SCORINGS = {
     "cosine": "Cosine",
     "none": None,
 }
-REGIMES = ("tiny", "laptop", "gpu", "paper")
-DATA = ("europarl_gold", "grammar", "multi30k", "text", "wmt14")
 UPDATES_OF_THE_PAPER = {
     "rnnencdec30": 846_000,
     "rnnencdec50": 600_000,
@@ -70,15 +68,24 @@ def expect(composer, check, experiment: str, regime: str, scoring: str | None, d
     assert bool(config.data.train.grammar) == (data == "grammar")
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("experiment", MODELS)
-def test_experiment_regime_and_data_compose(composer, check, experiment, regime):
-    """Each two of them: a text for each experiment and regime, each text with each of either.
-
-    A corpus brings its vocabulary unless the regime has one.
-    """
-    place = list(MODELS).index(experiment) + REGIMES.index(regime)
-    expect(composer, check, experiment, regime, None, DATA[place % len(DATA)])
+@pytest.mark.parametrize(
+    ("experiment", "regime", "data"),
+    [
+        ("rnnencdec30", "tiny", "text"),
+        ("rnnencdec30", "paper", "wmt14"),
+        ("rnnencdec50", "laptop", "europarl_gold"),
+        ("rnnencdec50", "paper", "grammar"),
+        ("rnnsearch30", "gpu", "multi30k"),
+        ("rnnsearch30", "paper", "wmt14"),
+        ("rnnsearch50", "laptop", "wmt14"),
+        ("rnnsearch50_long", "tiny", "grammar"),
+        ("rnnsearch50_long", "laptop", "multi30k"),
+        ("rnnsearch50_long", "gpu", "text"),
+        ("rnnsearch50_long", "paper", "europarl_gold"),
+    ],
+)
+def test_experiment_regime_and_data_compose(composer, check, experiment, regime, data):
+    expect(composer, check, experiment, regime, None, data)
 
 
 @pytest.mark.parametrize(

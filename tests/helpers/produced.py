@@ -8,6 +8,10 @@ from typing import Any
 
 from nmt.evaluation.table import read_scores
 
+RNNSEARCH = (
+    *("+experiment=rnnsearch50", "regime=tiny", "report.figures=[svg]", "seed=3"),
+    *("search.max_ratio=1", "evaluation.resamples=20"),
+)  # of the fixture `rnnsearch`
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
 QUICK = ("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0")
 SETS = ("test", "by_length")

@@ -170,7 +170,7 @@ def test_failed_and_refused_jobs_leave_the_others_alone(app):
 
 
 def test_two_at_a_time(app):
-    code, output = app.sweep(SWEEP, "seed=1,2,3", "sleep=1", "hydra.launcher.n_jobs=2")
+    code, output = app.sweep(SWEEP, "seed=1,2,3", "sleep=0.5", "hydra.launcher.n_jobs=2")
     assert code == 0, output
     first, second, third = app.results().values()
     assert second["began"] < first["ended"]

@@ -6,11 +6,13 @@ import torch
 
 from tests.helpers.processes import TINY
 
+TYPED = (*TINY, "trainer.max_steps=6", "trainer.val_check_interval=3")
+
 
 def test_a_training_typed_twice_gives_the_same_weights_and_scores(program):
     weights, tables = [], []
     for folder in ("first", "second"):
-        ended = program("train", *TINY, "seed=5", f"hydra.run.dir={folder}", figures=False)
+        ended = program("train", *TYPED, "seed=5", f"hydra.run.dir={folder}", figures=False)
         assert ended.code == 0, ended.err
         file = program.folder / folder / "checkpoints/last.ckpt"
         weights.append(torch.load(file, weights_only=True)["state_dict"])
@@ -23,7 +25,7 @@ def test_a_training_typed_twice_gives_the_same_weights_and_scores(program):
 
 
 def test_another_seed_gives_other_weights(program):
-    ended = program("train", *TINY, "seed=6", "hydra.run.dir=third", figures=False)
+    ended = program("train", *TYPED, "seed=6", "hydra.run.dir=third", figures=False)
     assert ended.code == 0, ended.err
     scores = [(program.folder / folder / "scores.csv").read_text() for folder in ("first", "third")]
     assert scores[0] != scores[1]

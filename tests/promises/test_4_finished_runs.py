@@ -13,6 +13,7 @@ import pytest
 from tests.helpers.processes import TINY
 from tests.helpers.produced import files
 
+TYPED = (*TINY, "trainer.max_steps=2", "trainer.val_check_interval=2")
 OWN = (".lock", "train.log", "evaluate.log")  # a refused command appends a line to a log
 
 
@@ -45,11 +46,11 @@ def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
 
 def test_two_commands_never_work_in_one_folder(program):
     hook = "import time\nbefore('nmt.training.fit:build_model', 1, lambda: time.sleep(100))"
-    first = program.start("train", *TINY, "hydra.run.dir=shared", hook=hook)
+    first = program.start("train", *TYPED, "hydra.run.dir=shared", hook=hook)
     lock = program.folder / "shared/.lock"
     while not lock.exists():
         time.sleep(0.05)
-    second = program("train", *TINY, "hydra.run.dir=shared")
+    second = program("train", *TYPED, "hydra.run.dir=shared")
     assert second.code == 2
     assert second.err == (
         "nmt: hydra.run.dir=shared: another command works in this folder; wait until it ends, or "
@@ -57,13 +58,13 @@ def test_two_commands_never_work_in_one_folder(program):
     ).replace("hydra.run.dir=shared", f"hydra.run.dir={program.folder}/shared")
     first.send_signal(signal.SIGKILL)
     assert first.wait().code == -signal.SIGKILL
-    third = program("train", *TINY, "hydra.run.dir=shared", figures=False)  # the lock is gone, too
+    third = program("train", *TYPED, "hydra.run.dir=shared", figures=False)  # the lock is gone, too
     assert third.code == 0, third.err
 
 
 def test_results_are_written_last(program):
     """A run that is killed before its last rename is complete but for results.json."""
-    typed = (*TINY, "hydra.run.dir=cut")
+    typed = (*TYPED, "hydra.run.dir=cut")
     hook = "kill('nmt.evaluation.results:write', 1)"
     killed = program("train", *typed, hook=hook, figures=False)
     assert killed.code == -signal.SIGKILL

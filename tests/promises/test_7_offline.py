@@ -38,7 +38,7 @@ def test_the_way_from_text_to_a_page(offline, program):
     assert len(tiny) < len(TINY)
     offline("train", *tiny, "hydra.run.dir=runs/a")  # with the default logger, W&B
     assert list((program.folder / "runs/a/wandb").glob("offline-run-*"))
-    offline("evaluate", "checkpoint=runs/a", "sets=[test]", "hydra.run.dir=runs/b")
+    offline("evaluate", "checkpoint=runs/a", "sets=[test]", "logger=none", "hydra.run.dir=runs/b")
     assert offline("translate", "checkpoint=runs/a", stdin=b"the cat\n").out.count("\n") == 1
     offline("compare", "runs=[runs/a,runs/b]", "output=page", figures=True)
     assert (program.folder / "page/comparison.html").exists()

@@ -7,13 +7,12 @@ import subprocess
 
 import nmt
 from tests.helpers import ROOT
-from tests.helpers.produced import results
+from tests.helpers.produced import RNNSEARCH, results
 
 
 def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
     found = results(rnnsearch)
-    typed = ("+experiment=rnnsearch50", "regime=tiny", "report.figures=[svg]", "seed=3")
-    assert shlex.split(found["command"]) == ["python", "-m", "nmt.train", *typed]
+    assert shlex.split(found["command"]) == ["python", "-m", "nmt.train", *RNNSEARCH]
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     if head.returncode == 0:  # else the tests run on a copy without its history
         assert found["commit"].startswith(head.stdout.strip())
