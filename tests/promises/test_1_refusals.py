@@ -32,9 +32,16 @@ FILES = " ".join(
         ("translate checkpoint=no.ckpt", "checkpoint=no.ckpt: no such file"),
         ("train resume=no/such/run", "nmt: resume=no/such/run: no such run folder"),
         (f"train {TEXT} {FILES}", "data.train.source: no such file: /"),
+        ("train evaluation.scores=[blue] regime=tiny", "evaluation.scores: no score 'blue'"),
+        ("train evaluation.scores=[nowhere.Mine]", "evaluation.scores: nowhere.Mine"),
+        ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),
+        ("train -m hydra.launcher.n_jobs=0 seed=1,2", "hydra.launcher.n_jobs=0: must be at least"),
+        ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),
+        ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],
 )
 def test_keys_types_and_files(program, typed, named):
+    (program.folder / "x.ckpt").write_text("not a checkpoint")
     command, *words = typed.split()
     ended = program(command, *words)
     assert (ended.code, ended.out) == (2, "")
