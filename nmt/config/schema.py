@@ -185,6 +185,8 @@ TRAINER: dict[str, Any] = {
 
 # Search, scores and figures
 
+INTERVENTIONS = ("as_trained", "uniform", "argmax", "shifted")
+
 
 @dataclass
 class SearchConfig:
@@ -207,6 +209,12 @@ class SearchConfig:
 class EvaluationConfig:
     """What is measured on a test set."""
 
+    attention: str = key(
+        "as_trained",
+        "weights of attention in nmt.evaluate, translate and score: all equal, the largest alone, or "
+        "one position on",
+        choices=INTERVENTIONS,
+    )
     valid_sentences: int = key(200, "pairs translated for BLEU at each validation", minimum=0)
     scores: list[str] | None = key(
         None,

@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config import Config, LinesConfig
 from nmt.config.loading import apply_overrides
 from nmt.inference.model import Model
+from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
 from nmt.utils.devices import resolve_accelerator, resolve_threads, use_threads, uses_gpu
@@ -150,11 +151,13 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
         config: the first one's, with the settings of what it is to do.
 
     Raises:
-        InputError: where a model cannot be built, its weights do not fit it, or it has no dictionary
-            for `search.replace_unk=dictionary`.
+        InputError: where a model cannot be built, its weights do not fit it, its attention cannot
+            be replaced, or it has no dictionary for `search.replace_unk=dictionary`.
     """
     first, *others = members
     networks = [first.network(config), *(member.network() for member in others)]
+    for member, network in zip(members, networks, strict=True):
+        intervene(network, config.evaluation.attention, str(member.path))
     model = Model(
         Ensemble(networks).eval() if others else networks[0],
         *first.vocabularies,
@@ -163,3 +166,21 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
         checkpoints=[member.path for member in members],
     )
     return model.searching()
+
+
+def intervene(network: Network, kind: str, checkpoint: str) -> None:
+    """Replaces the weights of a network's attention as `evaluation.attention` says.
+
+    Raises:
+        InputError: naming the checkpoint, if it has no global attention.
+    """
+    context = network.decoder.context
+    if kind == "as_trained":
+        return
+    if not isinstance(context, Attention) or isinstance(context, LocalAttention):
+        raise InputError(
+            f"checkpoint={checkpoint}: has no attention whose weights could be replaced; leave out "
+            f"evaluation.attention={kind}"
+        )
+    changed = Intervention(context, kind)
+    network.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step

@@ -10,6 +10,7 @@ from nmt.layers.encoder import Encoder as Encoder
 from nmt.layers.encoder import ForwardEncoder as ForwardEncoder
 from nmt.layers.gated_unit import GatedUnit as GatedUnit
 from nmt.layers.initialisation import initialise as initialise
+from nmt.layers.intervention import Intervention as Intervention
 from nmt.layers.local_attention import LocalAttention as LocalAttention
 from nmt.layers.lstm_unit import LstmUnit as LstmUnit
 from nmt.layers.memory import Memory as Memory

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt.inference.live_export import live_model, rounded_to_8_bits
+from nmt.inference.load import intervene
 from nmt.layers import Attention, GatedUnit, LocalAttention, LstmUnit
 from tests.helpers.live import drawn_model, write_live
 
@@ -43,6 +44,9 @@ def test_options_that_a_page_does_not_compute() -> None:
     trained = drawn_model()
     trained.network.reverse_source = True
     assert live_model(trained) == "the page does not read a source backwards"
+    trained = drawn_model()
+    intervene(trained.network, "uniform", "a.ckpt")
+    assert live_model(trained) == "the page does not know Intervention in RNNsearch"
     for unit, attention, named in (
         (LstmUnit, Attention, "LstmUnit"),
         (GatedUnit, LocalAttention, "LocalAttention"),

@@ -7,6 +7,7 @@ import torch
 from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
+from nmt.inference.load import intervene
 from nmt.inference.test_sets import translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
@@ -67,6 +68,27 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
         assert row["target"] == [*records[row["id"]]["hypothesis"], "</s>"]
         assert row["reference"] == records[row["id"]]["reference"]
         assert all(len(others) == 5 for others in row["runners_up"])
+
+
+@pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
+def test_replaced_weights_are_those_everywhere(attention, largest):
+    """In likelihood, entropy, weight on </s> and kept alignments."""
+    as_trained, _ = translate_set(make_trained(make_network()), SENTENCES, "test")
+    network = make_network()
+    intervene(network, attention, "a.ckpt")
+    records, alignments = translate_set(make_trained(network), SENTENCES, "test")
+    changed = [abs(a["nll"] - b["nll"]) for a, b in zip(records, as_trained, strict=True)]
+    assert min(changed) > 1e-4
+    for record in records:
+        share = 1 / (len(record["source"]) + 1)
+        if largest is None:
+            assert record["attention_entropy"] == pytest.approx(-np.log(share))
+            assert record["eos_weight"] == pytest.approx(share)
+        else:
+            assert record["attention_entropy"] == pytest.approx(0)
+    for row in alignments:
+        for weights in row["weights"]:
+            assert max(weights) == pytest.approx(largest or 1 / len(row["source"]))
 
 
 def test_weights_of_an_ensemble_sum_to_one():

@@ -5,15 +5,18 @@ import pytest
 import torch
 from torch import nn
 
+from nmt.config.schema import INTERVENTIONS as CONFIGURED
 from nmt.layers import (
     Additive,
     Attention,
     Cosine,
     Dot,
+    Intervention,
     LocalAttention,
     Memory,
     ScaledDot,
 )
+from nmt.layers.intervention import INTERVENTIONS
 from tests.layers import reference
 from tests.layers.nets import batch, make, mixed_precision
 
@@ -84,6 +87,39 @@ def test_a_window(window):
     assert (outside > 0) == (window < 50)
 
 
-def test_a_window_of_nothing_is_refused():
+@pytest.mark.parametrize("kind", INTERVENTIONS)
+def test_replaced_weights(kind):
+    net = make()
+    memory = net.encode(*batch()[:2])
+    states = net.decoder.initial(memory).hidden
+    states = torch.cat([states, -states], 1)
+    trained = net.decoder.context(states, memory)
+    found = Intervention(net.decoder.context, kind)(states, memory)
+    assert torch.equal(found.log_normaliser, trained.log_normaliser)
+    torch.testing.assert_close(found.context, found.weights @ memory.annotations)
+    for b, length in enumerate(memory.mask.sum(1).tolist()):
+        before, after = trained.weights[b, :, :length], found.weights[b, :, :length]
+        assert not found.weights[b, :, length:].any()
+        expected = {
+            "uniform": torch.full_like(before, 1 / length),
+            "argmax": (before == before.amax(1, keepdim=True)).double(),
+            "shifted": before.roll(1, 1),
+        }
+        torch.testing.assert_close(after, expected[kind])
+
+
+def test_a_fused_decoder_reads_with_replaced_weights():
+    found = []
+    for recurrence in ("plain", "fused"):
+        net = make(recurrence=recurrence)
+        trained = net(*batch()).nll
+        net.decoder.context = Intervention(net.decoder.context, "shifted")
+        found.append(net(*batch()).nll)
+        assert (found[-1] - trained).abs().max() > 1e-3
+    torch.testing.assert_close(*found)
+
+
+def test_interventions_and_windows():
+    assert ("as_trained", *INTERVENTIONS) == CONFIGURED
     with pytest.raises(ValueError, match="window is 0"):
         LocalAttention(5, 6, 7, Dot(7, 7), window=0)
