@@ -31,7 +31,7 @@ from nmt.layers import (
     ScaledDot,
     initialise,
 )
-from nmt.layers.scoring import compared_sizes
+from nmt.layers.scoring import query_and_key_sizes
 from nmt.models.optimizer import make_optimizer
 from nmt.search import Hypothesis, beam_search
 
@@ -80,7 +80,7 @@ class Net(Network):
             encoder = BidirectionalEncoder(size.vocabulary, size.embedding, size.hidden)
             scorer = SCORING[scoring]
             sizes = (size.hidden, 2 * size.hidden, size.alignment)
-            context = Attention(*sizes, scorer(*compared_sizes(scorer, *sizes)))
+            context = Attention(*sizes, scorer(*query_and_key_sizes(scorer, *sizes)))
         decoder = Decoder(size.vocabulary, size.embedding, size.hidden, size.maxout, context)
         super().__init__(encoder, decoder, Output(size.maxout, size.vocabulary))
         initialise(self, "glorot")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype
-from nmt.layers.scoring import compared_sizes, projections_of
+from nmt.layers.scoring import query_and_key_sizes, projections_of
 
 
 class AttentionOutput(NamedTuple):
@@ -46,7 +46,7 @@ class Attention(nn.Module):
     def __init__(self, hidden: int, annotation: int, alignment: int, scoring: nn.Module) -> None:
         super().__init__()
         projected = projections_of(scoring)
-        query_size, key_size = compared_sizes(scoring, hidden, annotation, alignment)
+        query_size, key_size = query_and_key_sizes(scoring, hidden, annotation, alignment)
         self.size = annotation
         W_a, U_a = torch.empty(query_size, hidden), torch.empty(key_size, annotation)
         self.W_a = nn.Parameter(W_a) if "query" in projected else None

@@ -31,7 +31,7 @@ def projections_of(scoring: object) -> tuple[str, ...]:
     return tuple(getattr(scoring, "projections", BOTH))
 
 
-def compared_sizes(
+def query_and_key_sizes(
     scoring: object, hidden: int, annotation: int, alignment: int
 ) -> tuple[int, int]:
     """The sizes Q and N of a scoring function, given as a module or as its class.

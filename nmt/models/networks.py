@@ -26,7 +26,7 @@ from nmt.layers import (
     Output,
     initialise,
 )
-from nmt.layers.scoring import compared_sizes
+from nmt.layers.scoring import query_and_key_sizes
 from nmt.utils.errors import InputError
 
 Parts = tuple[Encoder, Attention | FixedContext]
@@ -113,7 +113,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
     scorer = named_class("model.scoring", model.scoring, Additive)
-    compared = compared_sizes(scorer, model.hidden, annotation, model.alignment)
+    compared = query_and_key_sizes(scorer, model.hidden, annotation, model.alignment)
     scoring = make("model.scoring", model.scoring, Additive, *compared)
     sizes = (model.hidden, annotation, model.alignment)
     attention: Attention = make("model.attention", model.attention, Attention, *sizes, scoring)

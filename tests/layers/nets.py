@@ -21,7 +21,7 @@ from nmt.layers import (
     ScaledDot,
     initialise,
 )
-from nmt.layers.scoring import compared_sizes
+from nmt.layers.scoring import query_and_key_sizes
 
 GPU_MARKS = (
     pytest.mark.gpu,
@@ -53,7 +53,7 @@ class Net(Network):
         else:
             encoder = BidirectionalEncoder(size["source"], e, h, unit=unit)
             scorer = SCORINGS.get(scoring, scoring)
-            context = kind(h, 2 * h, n, scorer(*compared_sizes(scorer, h, 2 * h, n)))
+            context = kind(h, 2 * h, n, scorer(*query_and_key_sizes(scorer, h, 2 * h, n)))
         decoder = Decoder(
             size["target"], e, h, size["maxout"], context, state_input=state_input, unit=unit
         )
