@@ -23,7 +23,7 @@ class AttentionOutput(NamedTuple):
     log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
 
 
-def softmax_where(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+def masked_softmax(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """Weights (B, K, S) over the positions that `seen` marks, 0 elsewhere, and log Z (B, K)."""
     scores = scores.masked_fill(~seen, -torch.inf)
     log_normaliser = scores.logsumexp(2)
@@ -68,7 +68,7 @@ class Attention(nn.Module):
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """The context and weights for K states a sentence (B, K, H), which share its annotations."""
         scores = self.scores(state, memory)
-        weights, log_normaliser = softmax_where(scores, memory.mask.unsqueeze(1))
+        weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
     def scores(self, state: Tensor, memory: Memory) -> Tensor:

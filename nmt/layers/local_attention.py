@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.attention import Attention, AttentionOutput, softmax_where
+from nmt.layers.attention import Attention, AttentionOutput, masked_softmax
 from nmt.layers.initialisation import initialise_matrix
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype
@@ -61,7 +61,7 @@ class LocalAttention(Attention):
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre
         seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
-        weights, log_normaliser = softmax_where(scores, seen)
+        weights, log_normaliser = masked_softmax(scores, seen)
         weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
         context = torch.bmm(weights, memory.annotations)
         total = weights.sum(2, keepdim=True)
