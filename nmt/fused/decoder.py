@@ -29,7 +29,7 @@ from nmt.layers import (
     Readout,
     ScaledDot,
 )
-from nmt.layers.decoder import Forced
+from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
@@ -52,7 +52,7 @@ class FusedDecoder(Decoder):
     No gradient flows into the weights and log-normalisers of `forward` from outside.
     """
 
-    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
         if not is_known(self):
             return super().forward(target, target_mask, memory)
         start = self.initial(memory)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype
-from nmt.layers.scoring import query_and_key_sizes, projections_of
+from nmt.layers.scoring import projections_of, query_and_key_sizes
 
 
 class AttentionOutput(NamedTuple):

@@ -29,7 +29,7 @@ class DecoderState(NamedTuple):
 
 # The readout t_i (B, T, M), the weights α_ij (B, T, S) and log Z_i (B, T) of a given target sentence.
 # The latter two are 0 at padded target positions, and None for a fixed context.
-Forced = tuple[Tensor, Tensor | None, Tensor | None]
+DecoderOutput = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Decoder(nn.Module):
@@ -96,7 +96,7 @@ class Decoder(nn.Module):
         hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
         return DecoderState(hidden, embedded)
 
-    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> Forced:
+    def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
         """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
         state = self.initial(memory)
         readouts, outputs = [], []
