@@ -48,14 +48,14 @@ class Intervention(nn.Module):
     def changed(self, weights: Tensor, mask: Tensor) -> Tensor:
         """Other weights (B, K, S) than those of attention, given the mask (B, S)."""
         if self.kind == "shifted":
-            return weights.gather(2, shifted(mask).unsqueeze(1).expand_as(weights))
+            return weights.gather(2, shifted_index(mask).unsqueeze(1).expand_as(weights))
         if self.kind == "argmax":
             return torch.zeros_like(weights).scatter(2, weights.argmax(2, keepdim=True), 1.0)
         real = mask.to(weights.dtype).unsqueeze(1)
         return (real / real.sum(2, keepdim=True)).expand_as(weights)
 
 
-def shifted(mask: Tensor) -> Tensor:
+def shifted_index(mask: Tensor) -> Tensor:
     """(B, S): the position before each real one, and of the first the last; others as they are."""
     place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     last = mask.sum(1, keepdim=True) - 1
