@@ -1,4 +1,4 @@
-"""Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
+"""Long short-term cell (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
 Beyond the paper, whose unit is `nmt.layers.gated_unit.GatedUnit`. No peepholes.
 
@@ -24,7 +24,7 @@ class LstmUnit(Unit):
         g = tanh(W e + U h + C c + b)
 
     and without the terms in c where `context` is 0. A state is [h; m] of size 2H; its `output` is h.
-    b_f begins as 1: a memory is kept until the unit learns to forget (Gers et al., 2000).
+    b_f begins as 1: a cell is kept until the unit learns to forget (Gers et al., 2000).
     """
 
     parts = 4
@@ -35,7 +35,7 @@ class LstmUnit(Unit):
         nn.init.ones_(self.bias.chunk(4)[1])
 
     def start(self, hidden: Tensor) -> Tensor:
-        """The state (..., 2H) with h (..., H) and an empty memory."""
+        """The state (..., 2H) with h (..., H) and an empty cell."""
         return pad(hidden, (0, self.hidden))
 
     def output(self, state: Tensor) -> Tensor:
@@ -53,12 +53,12 @@ class LstmUnit(Unit):
 
         Where `real` (..., bool) is False the state stays what it was, exactly.
         """
-        hidden, memory = state.chunk(2, -1)
+        hidden, cell = state.chunk(2, -1)
         total = projected.to(accumulate_dtype(projected.dtype)) + linear(hidden, self.U)
         if context is not None:
             total = total + self.project_context(context)
         for_gates, for_candidate = total.split([3 * self.hidden, self.hidden], -1)
         i, f, o = torch.sigmoid(for_gates).chunk(3, -1)
-        memory = f * memory + i * torch.tanh(for_candidate)
-        after = torch.cat([o * torch.tanh(memory), memory], -1)
+        cell = f * cell + i * torch.tanh(for_candidate)
+        after = torch.cat([o * torch.tanh(cell), cell], -1)
         return after if real is None else torch.where(real.unsqueeze(-1), after, state)
