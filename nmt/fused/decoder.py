@@ -57,7 +57,9 @@ class FusedDecoder(Decoder):
             return super().forward(target, target_mask, memory)
         start = self.initial(memory)
         words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
-        previous = torch.cat([start.word.transpose(0, 1), words[:-1]]).to(compute_dtype(self.W_s))
+        previous = torch.cat([start.embedding.transpose(0, 1), words[:-1]]).to(
+            compute_dtype(self.W_s)
+        )
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         initial = start.hidden.squeeze(1)
@@ -98,15 +100,17 @@ class FusedDecoder(Decoder):
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         attended = self.context(state.hidden, memory)
         if not self._is_product(attended):
-            return self.readout(state.hidden, state.word, attended.context), attended
+            return self.readout(state.hidden, state.embedding, attended.context), attended
         for_readout = attended.context[..., len(self.unit.C) :]
-        return self.readout.maxout(state.hidden, state.word, for_readout), attended
+        return self.readout.maxout(state.hidden, state.embedding, for_readout), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         if not self._is_product(attended):
             return super().advance(state, attended, word)
         embedded = self.dropout(self.embedding(word))
-        projected = self.unit.project(embedded if self.state_input == "current" else state.word)
+        projected = self.unit.project(
+            embedded if self.state_input == "current" else state.embedding
+        )
         projected = projected.to(accumulate_dtype(projected.dtype))
         for_unit = attended.context[..., : len(self.unit.C)]
         return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)

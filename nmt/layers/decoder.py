@@ -24,7 +24,7 @@ class DecoderState(NamedTuple):
     """The recurrent state and the previous word, for K hypotheses a sentence."""
 
     hidden: Tensor  # (B, K, H) s_{i-1}; of a unit with a memory, that too
-    word: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
+    embedding: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
 
 
 # The readout t_i (B, T, M), the weights α_ij (B, T, S) and log Z_i (B, T) of a given target sentence.
@@ -87,12 +87,12 @@ class Decoder(nn.Module):
         """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
-        return self.readout(hidden, state.word, attended.context), attended
+        return self.readout(hidden, state.embedding, attended.context), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
-        read = embedded if self.state_input == "current" else state.word
+        read = embedded if self.state_input == "current" else state.embedding
         hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
         return DecoderState(hidden, embedded)
 

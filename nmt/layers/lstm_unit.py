@@ -1,4 +1,4 @@
-"""Long short-term cell (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
+"""Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
 Beyond the paper, whose unit is `nmt.layers.gated_unit.GatedUnit`. No peepholes.
 

@@ -34,11 +34,11 @@ class Readout(nn.Module):
             initialise_matrix(matrix, init)
         nn.init.zeros_(self.bias)
 
-    def forward(self, state: Tensor, word: Tensor, context: Tensor) -> Tensor:
+    def forward(self, state: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
         """s_{i-1} (..., H), E y_{i-1} (..., E) and c_i (..., A) -> t_i (..., M)."""
-        return self.maxout(state, word, linear(context, self.C_o))
+        return self.maxout(state, embedding, linear(context, self.C_o))
 
-    def maxout(self, state: Tensor, word: Tensor, from_context: Tensor) -> Tensor:
+    def maxout(self, state: Tensor, embedding: Tensor, from_context: Tensor) -> Tensor:
         """The same from C_o c_i (..., 2M)."""
-        pairs = linear(state, self.U_o, self.bias) + linear(word, self.V_o) + from_context
+        pairs = linear(state, self.U_o, self.bias) + linear(embedding, self.V_o) + from_context
         return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))

@@ -91,7 +91,7 @@ def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
     parents = torch.tensor([[3, 0, 0], [1, 1, 2], [0, 3, 2]])
     sentences, rows = torch.arange(3).unsqueeze(1), torch.tensor([2, 0])
     memory, state = net.begin(source, mask)
-    assert not state.word.any()
+    assert not state.embedding.any()
     state = reorder(state, sentences.expand(3, 4))
     _, attended = net.step(state, memory)
     state = net.advance(state, attended, words[:, 0])

@@ -50,7 +50,7 @@ class TinyModel:
         scores = torch.einsum("bkh,bsh->bks", state.hidden, memory.annotations)
         weights = scores.masked_fill(~memory.mask.unsqueeze(1), -torch.inf).softmax(2)
         context = weights @ memory.annotations
-        readout = (state.hidden + context + 0.5 * state.word).tanh()
+        readout = (state.hidden + context + 0.5 * state.embedding).tanh()
         return readout @ self.vocabulary.T, AttentionOutput(context, weights, None)
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
@@ -80,7 +80,9 @@ class TableModel(TinyModel):
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         super().step(state, memory)
-        readout = torch.where(state.word.any(2, keepdim=True), state.word, self.embedding[END])
+        readout = torch.where(
+            state.embedding.any(2, keepdim=True), state.embedding, self.embedding[END]
+        )
         logits = (readout @ self.table.double()).to(self.table.dtype)
         return logits, AttentionOutput(state.hidden, None, None)
 
