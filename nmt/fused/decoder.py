@@ -57,9 +57,8 @@ class FusedDecoder(Decoder):
             return super().forward(target, target_mask, memory)
         start = self.initial(memory)
         words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
-        previous = torch.cat([start.embedding.transpose(0, 1), words[:-1]]).to(
-            compute_dtype(self.W_s)
-        )
+        first = start.embedding.transpose(0, 1)
+        previous = torch.cat([first, words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
         projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
         initial = start.hidden.squeeze(1)
@@ -108,9 +107,8 @@ class FusedDecoder(Decoder):
         if not self._is_product(attended):
             return super().advance(state, attended, word)
         embedded = self.dropout(self.embedding(word))
-        projected = self.unit.project(
-            embedded if self.state_input == "current" else state.embedding
-        )
+        read = embedded if self.state_input == "current" else state.embedding
+        projected = self.unit.project(read)
         projected = projected.to(accumulate_dtype(projected.dtype))
         for_unit = attended.context[..., : len(self.unit.C)]
         return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)

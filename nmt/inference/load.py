@@ -182,5 +182,4 @@ def intervene(network: Network, kind: str, checkpoint: str) -> None:
             f"checkpoint={checkpoint}: has no attention whose weights could be replaced; leave out "
             f"evaluation.attention={kind}"
         )
-    changed = Intervention(context, kind)
-    network.decoder.context = changed  # type: ignore[assignment]  # an attention to a decoder's step
+    network.decoder.context = Intervention(context, kind)

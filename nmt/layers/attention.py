@@ -1,6 +1,6 @@
 """The context c_i of the decoder: global attention over the annotations, or one fixed vector.
 
-B batch, K queries a sentence, S source length, H state, A annotation, Q query, N key.
+B batch size, K queries per sentence, S source length, H state size, A annotation size, Q query size, N key size.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from nmt.layers.scoring import projections_of, query_and_key_sizes
 
 
 class AttentionOutput(NamedTuple):
-    """The context of one step, with the attention weights, whose rows sum to 1."""
+    """The context and attention weights of one step. For `Attention`, e_ij = log α_ij + log Z_i."""
 
     context: Tensor  # (B, K, A) c_i
-    weights: Tensor | None  # (B, K, S) α_ij; None for a fixed context
-    log_normaliser: Tensor | None  # (B, K) log Z_i, with e_ij = log α_ij + log Z_i
+    weights: Tensor | None  # (B, K, S) α_ij, rows sum to 1; None for a fixed context
+    log_normaliser: Tensor | None  # (B, K) log Z_i of the softmax; None for a fixed context
 
 
-def masked_softmax(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights (B, K, S) over the positions that `seen` marks, 0 elsewhere, and log Z (B, K)."""
-    scores = scores.masked_fill(~seen, -torch.inf)
+def masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the softmax (B, K, S) over the positions where `mask` is True, 0 elsewhere, and log Z (B, K)."""
+    scores = scores.masked_fill(~mask, -torch.inf)
     log_normaliser = scores.logsumexp(2)
     return torch.exp(scores - log_normaliser.unsqueeze(2)), log_normaliser
 
@@ -33,11 +33,11 @@ def masked_softmax(scores: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
 class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
-    There are no biases. A matrix that the scoring function does not name in its `projections` (see
-    `nmt.layers.scoring`) is None: the function then compares the states or annotations themselves.
+    There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) say
+    whether W_a and U_a exist. Where one is None, the function compares states or annotations as they are.
 
-    Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1), `glorot` by Glorot's
-    rule, with which attention forms within a few hundred updates.
+    Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1). `glorot` and `wide`
+    use `xavier_uniform_`: useful alignments are then learnt within a few hundred updates.
     """
 
     W_a: nn.Parameter | None  # (Q, H)
@@ -62,20 +62,20 @@ class Attention(nn.Module):
                 nn.init.xavier_uniform_(matrix)
 
     def keys(self, annotations: Tensor) -> Tensor:
-        """U_a h_j for every position: (B, S, A) -> (B, S, N)."""
+        """Returns U_a h_j for every position: (B, S, A) -> (B, S, N)."""
         return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """The context and weights for K states a sentence (B, K, H), which share its annotations."""
+        """Attends to the annotations of each sentence with its K states (B, K, H)."""
         scores = self.scores(state, memory)
         weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
     def scores(self, state: Tensor, memory: Memory) -> Tensor:
-        """e_ij (B, K, S) for K states a sentence (B, K, H).
+        """Returns e_ij (B, K, S) for K states per sentence (B, K, H), computed in at least float32.
 
-        In float32 at least: in 16 bits, scores of a hundred differ by whole numbers, and tanh is
-        several times slower on a CPU. Raises ValueError if the scoring function returns another shape.
+        bfloat16 resolves scores near 100 only to 0.5, and its tanh is several times slower on a CPU.
+        Raises ValueError if the scoring function returns another shape.
         """
         assert memory.keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)
@@ -90,7 +90,7 @@ class Attention(nn.Module):
 
 
 class FixedContext(nn.Module):
-    """c_i = →h_Tx for every i: the model without attention (section 2.1, appendix A.2.1)."""
+    """No attention: c_i is the encoder's summary for every i, →h_Tx in RNNencdec (section 2.1, A.2.1)."""
 
     scoring = None
 
@@ -99,9 +99,9 @@ class FixedContext(nn.Module):
         self.size = size
 
     def keys(self, annotations: Tensor) -> None:
-        """None: there is nothing to compare a state with."""
+        """Returns None: there are no scores to compute."""
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """The same context (B, K, A) for each of K states (B, K, H); no weights, no scores."""
+        """Returns the same context (B, K, A) for each of K states (B, K, H), without weights."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)
         return AttentionOutput(context, None, None)

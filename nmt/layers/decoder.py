@@ -1,7 +1,7 @@
-"""The decoder of both models: step by step for a search, a whole sentence for training (A.2.2).
+"""The decoder of both models: step by step for a search, whole sentences for training (A.2.2).
 
-B batch, S source length, T target length, K hypotheses a sentence, H state, A annotation, E
-embedding, M maxout.
+B batch size, S source length, T target length, K hypotheses per sentence, H state size, A annotation
+size, E embedding size, M maxout units.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from torch.nn.functional import linear
 from nmt.layers.attention import Attention, AttentionOutput, FixedContext
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
+from nmt.layers.intervention import Intervention
 from nmt.layers.memory import Memory
 from nmt.layers.readout import Readout
 
 
 class DecoderState(NamedTuple):
-    """The recurrent state and the previous word, for K hypotheses a sentence."""
+    """The recurrent state and the embedding of the previous word, for K hypotheses per sentence."""
 
-    hidden: Tensor  # (B, K, H) s_{i-1}; of a unit with a memory, that too
+    hidden: Tensor  # (B, K, H) s_{i-1} of a GatedUnit, or (B, K, 2H) [h; m] of an LstmUnit
     embedding: Tensor  # (B, K, E) E y_{i-1}; 0 before the first word
 
 
-# The readout t_i (B, T, M), the weights α_ij (B, T, S) and log Z_i (B, T) of a given target sentence.
-# The latter two are 0 at padded target positions, and None for a fixed context.
+# The readouts t_i (B, T, M), weights α_ij (B, T, S) and log Z_i (B, T) of given target sentences.
+# Weights and log Z_i are 0 at padded target positions, and None for a fixed context.
 DecoderOutput = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Decoder(nn.Module):
-    """s_i = f(s_{i-1}, E y, c_i) by a recurrent unit, s_0 = tanh(W_s summary + b), with readout t_i.
+    """A recurrent unit s_i = f(s_{i-1}, E y, c_i) with s_0 = tanh(W_s summary + b), and the readout t_i.
 
     `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). The word y is y_{i-1}
     with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
-    program); E y_0 = 0. `dropout` falls on embeddings and readouts. `unit` is the class of the
+    program); E y_0 = 0. `dropout` is applied to embeddings and readouts. `unit` is the class of the
     recurrent unit.
     """
 
@@ -47,7 +48,7 @@ class Decoder(nn.Module):
         embedding: int,
         hidden: int,
         maxout: int,
-        context: Attention | FixedContext,
+        context: Attention | FixedContext | Intervention,
         *,
         state_input: str = "previous",
         dropout: float = 0.0,
@@ -70,34 +71,34 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """The output of an encoder, and the keys of attention."""
+        """Returns the output of an encoder with the keys of attention."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:
-        """s_0 = tanh(W_s summary + b) and E y_0 = 0, for one hypothesis a sentence (K = 1)."""
+        """Returns s_0 = tanh(W_s summary + b) and E y_0 = 0, with one hypothesis per sentence (K = 1)."""
         hidden = torch.tanh(linear(memory.summary, self.W_s, self.bias_s)).to(self.W_s.dtype)
         word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), word)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """The memory as the steps of a search read it, and the first state."""
+        """Returns the memory for `step` and the initial state."""
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
-        """The readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
+        """Returns the readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
         return self.readout(hidden, state.embedding, attended.context), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
-        """The state after y_i = `word` (B, K) was written, with the c_i of the same step."""
+        """Returns the state that follows y_i = `word` (B, K), given the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.embedding
         hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
-        """Reads a given target sentence (B, T), mask (B, T), as a search that writes it would."""
+        """Teacher forcing: the decoder's outputs for given target sentences (B, T), mask (B, T)."""
         state = self.initial(memory)
         readouts, outputs = [], []
         for i in range(target.shape[1]):

@@ -1,7 +1,7 @@
-"""Encoders: source words to annotations (section 3.2), and the summary that s_0 is computed from.
+"""Encoders: the annotations of source words (section 3.2), and the summary for s_0.
 
-B batch, S source length, E embedding, H state, V vocabulary. Real positions come first in a row;
-padding follows.
+B batch size, S source length, E embedding size, H state size. In each row, padding follows the real
+positions.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from nmt.layers.initialisation import initialise_embedding
 
 
 class Encoder(nn.Module):
-    """The embedding and what both encoders share; see `ForwardEncoder` and `BidirectionalEncoder`.
+    """The base class of `ForwardEncoder` and `BidirectionalEncoder`.
 
-    `unit` is the class of the recurrent unit, of which each direction has one.
+    `unit` is the class of the recurrent unit. Each direction has a unit of its own.
     """
 
     directions: int  # 1 forward, 2 forward and backward
@@ -34,7 +34,7 @@ class Encoder(nn.Module):
         unit: Callable[..., nn.Module] = GatedUnit,
     ) -> None:
         super().__init__()
-        self.size = self.directions * hidden  # of an annotation
+        self.size = self.directions * hidden  # size of an annotation
         self.embedding = nn.Embedding(vocabulary, embedding)
         self.dropout = nn.Dropout(dropout)
         self.units = nn.ModuleList(unit(embedding, hidden) for _ in range(self.directions))
@@ -44,7 +44,7 @@ class Encoder(nn.Module):
         initialise_embedding(self.embedding, init)
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
-        """h (B, S, H) of each direction at every position, for source ids (B, S), mask (B, S)."""
+        """Returns the states (B, S, H) of each direction for source ids (B, S), mask (B, S)."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
         return [
             read_in_one_direction(unit, words, mask, reverse=direction == 1)
@@ -53,8 +53,8 @@ class Encoder(nn.Module):
 
 
 def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
-    """The states (B, S, H) of one recurrent network that reads `words` (B, S, E), starting from 0."""
-    projected = unit.project(words)  # (B, S, 3H) of a gated unit
+    """Returns the states (B, S, H) of a unit that reads `words` (B, S, E), from a zero initial state."""
+    projected = unit.project(words)  # (B, S, 3H) for a GatedUnit
     state = unit.start(unit.U.new_zeros(words.shape[0], unit.hidden))
     positions = range(words.shape[1])
     states: list[Tensor] = []
@@ -65,22 +65,22 @@ def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bo
 
 
 class ForwardEncoder(Encoder):
-    """The encoder of RNNencdec: →h_j for j = 1..T_x; the summary is →h_Tx (appendix A.2.1)."""
+    """The encoder of RNNencdec: annotations →h_j, summary →h_Tx (appendix A.2.1)."""
 
     directions = 1
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Source (B, S), mask (B, S) -> annotations →h_j (B, S, H), summary →h_Tx (B, H)."""
+        """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S), mask (B, S)."""
         (states,) = self.states(source, mask)
-        return states, states[:, -1]  # the last real state is frozen through the padding
+        return states, states[:, -1]  # padding keeps the last real state
 
 
 class BidirectionalEncoder(Encoder):
-    """The encoder of RNNsearch: h_j = [→h_j; ←h_j], one embedding; the summary is ←h_1 (A.2.1)."""
+    """The encoder of RNNsearch: annotations h_j = [→h_j; ←h_j], summary ←h_1 (A.2.1)."""
 
     directions = 2
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Source (B, S), mask (B, S) -> annotations (B, S, 2H), summary ←h_1 (B, H)."""
+        """Returns the annotations (B, S, 2H) and summary (B, H) of source ids (B, S), mask (B, S)."""
         forward, backward = self.states(source, mask)
         return torch.cat([forward, backward], 2), backward[:, 0]

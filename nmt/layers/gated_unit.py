@@ -1,9 +1,8 @@
 """The gated hidden unit (Cho et al. 2014; appendix A.1.1 of Bahdanau, Cho and Bengio 2015).
 
-Not `torch.nn.GRU`: the reset gate acts before the recurrent product, and z weighs the candidate.
+Not `torch.nn.GRU`: r multiplies s before U does, and z multiplies the candidate, not the old state.
 
-E embedding, H state, A annotation (context). The three parts of a stacked matrix stand in the order
-z, r, s̃.
+E embedding size, H state size, A annotation (context) size. Stacked matrices hold blocks z, r, s̃.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class Unit(nn.Module):
-    """What the recurrent units have in common: stacked matrices, so that an input is multiplied once.
+    """The base class of recurrent units. Stacked matrices compute all gates in one product.
 
-    `W` (parts · H, E) and `bias` for words, `C` (parts · H, A) for the context (None where `context`
-    is 0, as in the encoder), and for the state those that `recurrent` names, with their parts.
+    `W` (parts · H, E) and `bias` (parts · H) apply to words, `C` (parts · H, A) to the context (None
+    if `context` is 0, as in the encoder). `recurrent` lists the matrices that multiply the state,
+    each with its number of blocks of H rows.
 
-    Initialisation: recurrent matrices orthogonal and biases 0 always; W and C from N(0, 0.01²)
-    under `paper` (appendix B.1), by Glorot's rule for each H-row block under `glorot` and `wide`.
+    Initialisation: see `nmt.layers.initialisation`. Each H-row block is drawn as a matrix of its own.
     """
 
     parts: int
@@ -51,24 +50,24 @@ class Unit(nn.Module):
         nn.init.zeros_(self.bias)
 
     def project(self, words: Tensor) -> Tensor:
-        """W e + bias (..., parts · H): what depends on no state, for many words at once."""
+        """Returns W e + bias (..., parts · H) for embeddings e (..., E), at all positions at once."""
         return linear(words, self.W, self.bias)
 
     def project_context(self, context: Tensor) -> Tensor:
-        """C c (..., parts · H) of contexts c (..., A), which `forward` adds to that."""
+        """Returns C c (..., parts · H) for c (..., A). `forward` adds it to the result of `project`."""
         assert self.C is not None
         return linear(context, self.C)
 
 
 class GatedUnit(Unit):
-    """s' = (1 - z)∘s + z∘s̃ with
+    """s' = (1 - z)∘s + z∘s̃, where
 
         z = σ(W_z e + U_z s + C_z c + b_z)
         r = σ(W_r e + U_r s + C_r c + b_r)
         s̃ = tanh(W e + U (r∘s) + C c + b)
 
-    and without the terms in c where `context` is 0. `U_gates` (2H, H) is for z and r, `U` (H, H) for
-    s̃; see `Unit` for the others.
+    The terms in c are absent if `context` is 0. `U_gates` (2H, H) stacks U_z and U_r, `U` is (H, H).
+    `Unit` describes the other parameters.
     """
 
     parts = 3
@@ -76,11 +75,11 @@ class GatedUnit(Unit):
     U_gates: nn.Parameter
 
     def start(self, hidden: Tensor) -> Tensor:
-        """The first state, given h (..., H): h itself."""
+        """Returns the initial state for h (..., H): h itself."""
         return hidden
 
     def output(self, state: Tensor) -> Tensor:
-        """The output of a state (..., H): the state itself."""
+        """Returns the output of a state (..., H): the state itself."""
         return state
 
     def forward(
@@ -90,11 +89,11 @@ class GatedUnit(Unit):
         context: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
-        """The next state (..., H) from s (..., H), `project`ed words (..., 3H) and c (..., A).
+        """Returns the next state (..., H) from s (..., H), `project`ed words (..., 3H) and c (..., A).
 
-        Where `real` (..., bool) is False the state stays what it was, exactly.
+        Where `real` (..., bool) is False, the state keeps its exact value.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates
+        projected = projected.to(accumulate_dtype(projected.dtype))  # for sums and gates
         if context is not None:
             projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)

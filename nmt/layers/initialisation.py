@@ -1,12 +1,12 @@
-"""Initialisation of weights (appendix B.1), and wider distributions with which attention forms sooner.
+"""Initialisation of weights (appendix B.1), and wider ones that learn alignments in fewer updates.
 
-`paper`: recurrent matrices orthogonal; W_a, U_a ~ N(0, 0.001²); v_a and biases 0; all else,
-embeddings included, N(0, 0.01²).
+Recurrent matrices are always orthogonal. Biases are 0, except the forget bias of an LSTM, which is 1.
 
-`glorot`: recurrent matrices orthogonal, biases 0, every other matrix by Glorot's rule (uniform),
-and embeddings N(0, 0.3²): wide enough to move gates and readouts from the first update on.
+`paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0, everything else, embeddings included, N(0, 0.01²).
 
-`wide`: as `glorot`, with embeddings N(0, 1). An annotation then depends on its own word most, so
+`glorot`: embeddings N(0, 0.3²), all other weights Xavier uniform (`xavier_uniform_`).
+
+`wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
 that attention falls on the translated word and not on its neighbour. Rare words keep more of their
 random vectors (docs/results.md measures both effects).
 """
@@ -21,16 +21,16 @@ EMBEDDINGS = {"paper": 0.01, "glorot": 0.3, "wide": 1.0}  # standard deviations
 def initialise(module: nn.Module, init: str) -> None:
     """Calls `initialise(init)` of every submodule that has this method.
 
-    Other modules keep the weights of their constructor. `init` is a key of `EMBEDDINGS`.
+    Other modules keep their weights. `init` is a key of `EMBEDDINGS`.
     """
     for layer in module.modules():
-        draw = getattr(layer, "initialise", None)
-        if callable(draw):
-            draw(init)
+        method = getattr(layer, "initialise", None)
+        if callable(method):
+            method(init)
 
 
 def initialise_matrix(matrix: Tensor, init: str) -> None:
-    """A weight matrix that is not recurrent."""
+    """Initialises a weight matrix that is not recurrent."""
     if init == "paper":
         nn.init.normal_(matrix, std=0.01)
     else:
@@ -38,5 +38,5 @@ def initialise_matrix(matrix: Tensor, init: str) -> None:
 
 
 def initialise_embedding(embedding: nn.Embedding, init: str) -> None:
-    """A table of word vectors."""
+    """Initialises a table of word embeddings."""
     nn.init.normal_(embedding.weight, std=EMBEDDINGS[init])

@@ -1,8 +1,8 @@
 """Attention with replaced weights, which shows how much translations depend on the weights.
 
-Beyond the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss what this shows.
+Beyond the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss such experiments.
 
-B batch, K queries a sentence, S source length.
+B batch size, K queries per sentence, S source length, H state size.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ INTERVENTIONS = ("uniform", "argmax", "shifted")
 
 
 class Intervention(nn.Module):
-    """An attention whose weights α_i of every step are replaced before c_i = Σ_j α_ij h_j is formed:
+    """An attention that replaces its weights at every step before it computes c_i = Σ_j α_ij h_j:
 
         uniform    equal weights at all T_x real positions: c_i is the mean of the annotations
-        argmax     all of it at the largest weight
-        shifted    the weight of each position at the next one; that of the last at the first
+        argmax     weight 1 at the position of the largest weight
+        shifted    weights rotated by one position; the last weight moves to the first position
 
-    The weights of a step still sum to 1, so that contexts keep their scale. The log-normaliser stays
-    that of the scores.
+    The replacement weights sum to 1, so that contexts keep their scale. `log_normaliser`
+    does not change.
     """
 
     def __init__(self, attention: Attention, kind: str) -> None:
@@ -39,14 +39,14 @@ class Intervention(nn.Module):
         return self.attention.keys(annotations)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends with K states a sentence (B, K, H)."""
+        """Attends to the annotations of each sentence with its K states (B, K, H)."""
         attended = self.attention(state, memory)
-        weights = self.changed(attended.weights, memory.mask)
+        weights = self.replace_weights(attended.weights, memory.mask)
         context = torch.bmm(weights, memory.annotations)
         return AttentionOutput(context, weights, attended.log_normaliser)
 
-    def changed(self, weights: Tensor, mask: Tensor) -> Tensor:
-        """Other weights (B, K, S) than those of attention, given the mask (B, S)."""
+    def replace_weights(self, weights: Tensor, mask: Tensor) -> Tensor:
+        """Returns the replacement weights (B, K, S), given the mask (B, S)."""
         if self.kind == "shifted":
             return weights.gather(2, shifted_index(mask).unsqueeze(1).expand_as(weights))
         if self.kind == "argmax":
@@ -56,7 +56,7 @@ class Intervention(nn.Module):
 
 
 def shifted_index(mask: Tensor) -> Tensor:
-    """(B, S): the position before each real one, and of the first the last; others as they are."""
+    """Returns indices (B, S) that rotate the real positions by one. Padding keeps its index."""
     place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     last = mask.sum(1, keepdim=True) - 1
     return torch.where(mask, torch.where(place == 0, last, place - 1), place)

@@ -1,8 +1,8 @@
-"""Attention in a window about a predicted position (Luong, Pham and Manning, 2015, section 3.2).
+"""Attention in a window around a predicted position (Luong, Pham and Manning, 2015, section 3.2).
 
 Beyond the paper, whose attention is `nmt.layers.attention.Attention`.
 
-B batch, K queries a sentence, S source length, H state, N alignment.
+B batch size, K queries per sentence, S source length, H state size, N alignment size.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class LocalAttention(Attention):
 
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
-    where positions j are counted from 1 and T_x counts `</s>`. As in the paper, the weights of a
-    context are not normalised again after the product: their sum is between e^-2 and 1. The returned
-    weights are divided by their sum, as those of every other attention.
+    where positions j are counted from 1 and T_x counts `</s>`. As in Luong et al., c_i uses these
+    weights without normalising them again: their sum is between e^-2 and 1. The returned weights are
+    normalised to sum to 1.
 
-    W_p and v_p get their gradient from the Gaussian. Initialisation: W_p (N, H) and v_p (N) from
-    N(0, 0.01²) under `paper`, by Glorot's rule otherwise. Every window then begins near the middle
-    of the sentence. Raises ValueError for a `window` (D) below 1.
+    The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
+    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Every window then starts near the
+    middle of the sentence. Raises ValueError for a `window` (D) below 1.
     """
 
     def __init__(
@@ -44,24 +44,24 @@ class LocalAttention(Attention):
 
     def initialise(self, init: str) -> None:
         super().initialise(init)
-        if hasattr(self, "v_p"):  # not yet in the constructor of `Attention`
+        if hasattr(self, "v_p"):  # `Attention.__init__` calls this before `v_p` exists
             initialise_matrix(self.W_p, init)
             initialise_matrix(self.v_p.unsqueeze(0), init)
 
     def centre(self, state: Tensor, mask: Tensor) -> Tensor:
-        """p_i (B, K) in positions from 0 to T_x, for states (B, K, H) and a mask (B, S)."""
-        dtype = accumulate_dtype(state.dtype)  # in 16 bits a position would be a whole number
+        """Returns p_i (B, K) between 0 and T_x, for states (B, K, H) and a mask (B, S)."""
+        dtype = accumulate_dtype(state.dtype)  # bfloat16 resolves position 50 only to 0.25
         with torch.autocast(state.device.type, enabled=False):
-            moved = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
-            return mask.sum(1, keepdim=True) * torch.sigmoid(moved @ self.v_p.to(dtype))
+            features = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
+            return mask.sum(1, keepdim=True) * torch.sigmoid(features @ self.v_p.to(dtype))
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends with K states a sentence (B, K, H)."""
+        """Attends to the annotations of each sentence with its K states (B, K, H)."""
         scores = self.scores(state, memory)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre
-        seen = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
-        weights, log_normaliser = masked_softmax(scores, seen)
+        in_window = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)
+        weights, log_normaliser = masked_softmax(scores, in_window)
         weights = weights * torch.exp(-2 * (distance / self.window).square())  # σ = D / 2
         context = torch.bmm(weights, memory.annotations)
         total = weights.sum(2, keepdim=True)

@@ -2,7 +2,7 @@
 
 Beyond the paper, whose unit is `nmt.layers.gated_unit.GatedUnit`. No peepholes.
 
-H state, A annotation (context). The four parts of a stacked matrix stand in the order i, f, o, g.
+H state size, A annotation (context) size. Stacked matrices hold blocks i, f, o, g.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class LstmUnit(Unit):
-    """m' = f∘m + i∘g and h' = o∘tanh(m') with
+    """The cell state m' = f∘m + i∘g and the output h' = o∘tanh(m'), where
 
         i = σ(W_i e + U_i h + C_i c + b_i)
         f = σ(W_f e + U_f h + C_f c + b_f)
         o = σ(W_o e + U_o h + C_o c + b_o)
         g = tanh(W e + U h + C c + b)
 
-    and without the terms in c where `context` is 0. A state is [h; m] of size 2H; its `output` is h.
-    b_f begins as 1: a cell is kept until the unit learns to forget (Gers et al., 2000).
+    The terms in c are absent if `context` is 0. A state is [h; m] (2H); its `output` is h. The initial
+    b_f is 1, so that the cell state is kept until the unit learns to forget (Gers et al., 2000).
     """
 
     parts = 4
@@ -35,11 +35,11 @@ class LstmUnit(Unit):
         nn.init.ones_(self.bias.chunk(4)[1])
 
     def start(self, hidden: Tensor) -> Tensor:
-        """The state (..., 2H) with h (..., H) and an empty cell."""
+        """Returns the state (..., 2H) with h (..., H) and a zero cell state."""
         return pad(hidden, (0, self.hidden))
 
     def output(self, state: Tensor) -> Tensor:
-        """h (..., H) of a state (..., 2H)."""
+        """Returns h (..., H) of a state (..., 2H)."""
         return state[..., : self.hidden]
 
     def forward(
@@ -49,9 +49,9 @@ class LstmUnit(Unit):
         context: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
-        """The next state (..., 2H) from [h; m], `project`ed words (..., 4H) and c (..., A).
+        """Returns the next state (..., 2H) from [h; m], `project`ed words (..., 4H) and c (..., A).
 
-        Where `real` (..., bool) is False the state stays what it was, exactly.
+        Where `real` (..., bool) is False, the state keeps its exact value.
         """
         hidden, cell = state.chunk(2, -1)
         total = projected.to(accumulate_dtype(projected.dtype)) + linear(hidden, self.U)

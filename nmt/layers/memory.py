@@ -1,6 +1,6 @@
-"""`Memory`: the encoded source sentences that the decoder attends to; and a search's bookkeeping.
+"""`Memory`: the encoded source sentences; `select` and `reorder` for a beam search.
 
-B batch, S source length, A annotation, N alignment, K hypotheses a sentence.
+B batch size, S source length, A annotation size, N key size, H state size, K hypotheses per sentence.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ Fields = TypeVar("Fields", bound=tuple[Any, ...])
 
 
 class Memory(NamedTuple):
-    """The encoded sentences of a batch."""
+    """The encoded sentences of a batch, which the decoder attends to."""
 
     annotations: Tensor  # (B, S, A) h_j
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
     mask: Tensor  # (B, S) bool, True on real positions
-    summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward one
+    summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward encoder
 
 
 def select(fields: Fields, rows: Tensor) -> Fields:
-    """The sentences `rows` (indices) of a memory, a state or an attention, in that order."""
+    """Returns the sentences `rows` (indices) of a memory, state or attention output, in the order of `rows`."""
     return _each(fields, lambda field: field[rows])
 
 
 def reorder(fields: Fields, places: Tensor) -> Fields:
-    """Each hypothesis (B', K') becomes the former one `places[b, k]`.
+    """Replaces hypothesis (b, k) by the old hypothesis with the flat index `places[b, k]`.
 
-    Place b * K + k is that of hypothesis k of sentence b.
+    The flat index of old hypothesis n of sentence m is m * K + n. `places` is (B', K').
     """
     rows = places.flatten()
 
@@ -41,7 +41,7 @@ def reorder(fields: Fields, places: Tensor) -> Fields:
 
 
 def _each(fields: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A tuple of tensors, None and further tuples, with the function applied to each tensor."""
+    """Applies `function` to each tensor of nested tuples. None stays None."""
     if fields is None:
         return None
     if isinstance(fields, Tensor):

@@ -1,6 +1,6 @@
-"""The whole network: source ids to the likelihood of target ids, or step by step for a search.
+"""The whole network: the likelihood of given target ids, and the steps of a beam search.
 
-B batch, S source length, T target length, K hypotheses a sentence, M maxout, V vocabulary.
+B batch size, S source length, T target length, K hypotheses per sentence, M maxout units, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from nmt.layers.output import Output
 
 
 class Likelihood(NamedTuple):
-    """The likelihood of given target sentences, with what the decoder computed on the way."""
+    """The likelihood of given target sentences, with the decoder's outputs (see `AttentionOutput`)."""
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
     readout: Tensor  # (B, T, M) t_i
-    weights: Tensor | None  # (B, T, S) α_ij, rows sum to 1; None for a fixed context
-    log_normaliser: Tensor | None  # (B, T) log Z_i, with e_ij = log α_ij + log Z_i
+    weights: Tensor | None  # (B, T, S) α_ij; rows sum to 1, at padded target positions they are 0
+    log_normaliser: Tensor | None  # (B, T) log Z_i of the softmax, 0 at padded positions
 
 
 class Network(nn.Module):
-    """p(y | x) by an encoder, a decoder and an output layer; all that translating needs.
+    """Models p(y | x) with an encoder, a decoder and an output layer.
 
-    Given translations::
+    To score given translations (teacher forcing)::
 
         likelihood = network(source, source_mask, target, target_mask)
         loss = network.loss(source, source_mask, target, target_mask)
 
-    A search, which writes one word a step for K hypotheses of each sentence::
+    Beam search generates one word per step for K hypotheses of each sentence::
 
         memory, state = network.begin(source, mask)  # K = 1
         logits, attended = network.step(state, memory)  # (B, K, V)
         state = network.advance(state, attended, word)  # word (B, K)
 
-    Between two steps `select` and `reorder` (`nmt.layers.memory`) pick sentences and hypotheses of
-    memory, state and attention. A sentence ends with `</s>`; masks are True at real positions, which
-    come first in a row.
+    Between two steps, `select` picks sentences of memory, state and attention output; `reorder` picks
+    hypotheses of state and attention output (both in `nmt.layers.memory`). A sentence ends with `</s>`.
+    Masks are True at real positions, which come first in each row.
 
-    With `reverse_source` the encoder reads the words of a sentence backwards. The annotations are
-    put back to the order of the text, in which everything else sees them.
+    With `reverse_source` the encoder reads the words of a sentence backwards. `encode` restores the
+    original order of the annotations.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Network(nn.Module):
 
     @property
     def attends(self) -> bool:
-        """Whether the decoder has attention: only then it has a scoring function, and weights."""
+        """Whether the decoder has attention: only then does it have a scoring function and weights."""
         return self.decoder.context.scoring is not None
 
     @property
@@ -67,7 +67,7 @@ class Network(nn.Module):
         return self.output.W_o.device
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
-        """Source ids (B, S) and mask (B, S) to what the decoder attends to."""
+        """Encodes source ids (B, S) with mask (B, S) into a `Memory`."""
         if not self.reverse_source:
             annotations, summary = self.encoder(source, mask)
             return self.decoder.memory(annotations, summary, mask)
@@ -77,26 +77,26 @@ class Network(nn.Module):
         return self.decoder.memory(annotations, summary, mask)
 
     def begin(self, source: Tensor, mask: Tensor) -> tuple[Memory, DecoderState]:
-        """The encoded sentences and the first state of a search, with one hypothesis each."""
+        """Returns the encoded sentences and the initial state of a search (K = 1)."""
         return self.decoder.begin(self.encode(source, mask))
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
-        """Logits (B, K, V) of the next word, and the attention that they were made with."""
+        """Returns the logits (B, K, V) of the next word and the attention output of this step."""
         readout, attended = self.decoder.step(state, memory)
         return self.output.logits(readout), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
-        """The state after `word` (B, K) was written, with the attention of the same step."""
+        """Returns the state that follows `word` (B, K), given the attention output of the same step."""
         return self.decoder.advance(state, attended, word)
 
     def logits(self, readout: Tensor) -> Tensor:
-        """Unnormalised log-probabilities (B, T, V) of all words, given a `Likelihood`'s readout."""
+        """Returns the logits (B, T, V) of all words for the readout (B, T, M) of a `Likelihood`."""
         return self.output.logits(readout)
 
     def forward(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Likelihood:
-        """The likelihood of the target ids (B, T), given the source ids (B, S)."""
+        """Returns the likelihood of the target ids (B, T), given the source ids (B, S)."""
         readout, *attention = self.decoder(target, target_mask, self.encode(source, source_mask))
         nll = self.output.nll(readout, target, target_mask)
         return Likelihood(nll, readout, *attention)
@@ -104,15 +104,15 @@ class Network(nn.Module):
     def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
-        """Σ -log p(y_i) over all words of the batch, () in nats: what training minimises."""
+        """Returns Σ -log p(y_i) over all words of the batch, () in nats: the loss of training, not yet averaged."""
         readout, *_ = self.decoder(target, target_mask, self.encode(source, source_mask))
         return self.output.loss(readout, target, target_mask)
 
 
 def reversed_words(mask: Tensor) -> Tensor:
-    """(B, S): the positions of each sentence, the words backwards, `</s>` and padding in place.
+    """Returns indices (B, S) that reverse the words of each sentence.
 
-    Applied twice, it is the order of the text.
+    `</s>` and padding keep their positions. The permutation is its own inverse.
 
     >>> reversed_words(torch.tensor([[True, True, True, True, False]])).tolist()
     [[2, 1, 0, 3, 4]]

@@ -1,6 +1,6 @@
-"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ W_o t_i) (appendix A.2.2).
+"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ (W_o t_i + b)) (appendix A.2.2).
 
-B batch, T target length, M maxout, V vocabulary.
+B batch size, T target length, M maxout units, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class Output(nn.Module):
-    """W_o t_i + b over the vocabulary, and the negative log-likelihood of given words."""
+    """The logits W_o t_i + b of all words, and the negative log-likelihood of given words."""
 
     def __init__(self, maxout: int, vocabulary: int) -> None:
         super().__init__()
@@ -27,16 +27,16 @@ class Output(nn.Module):
         nn.init.zeros_(self.bias)
 
     def logits(self, readout: Tensor) -> Tensor:
-        """Unnormalised log-probabilities (..., V) of the words after a readout (..., M)."""
+        """Returns the logits (..., V) of all words for readouts (..., M)."""
         return linear(readout, self.W_o, self.bias)
 
     def nll(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """-log p(y_i) (B, T) in nats from readout (B, T, M), 0 where `mask` (B, T) is False."""
-        logits = self.logits(readout[mask])  # of real positions: (R, V)
+        """Returns -log p(y_i) (B, T) in nats for readouts (B, T, M), 0 where `mask` (B, T) is False."""
+        logits = self.logits(readout[mask])  # (R, V) at R real positions
         logits = logits.to(accumulate_dtype(logits.dtype))
         nll = cross_entropy(logits, target[mask], reduction="none")
         return nll.new_zeros(mask.shape).masked_scatter(mask, nll)
 
     def loss(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """Σ nll over the batch, ()."""
+        """Returns the sum of `nll` over the batch, ()."""
         return self.nll(readout, target, mask).sum()

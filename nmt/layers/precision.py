@@ -1,4 +1,4 @@
-"""Data types: of matrix products, and of states, gates and softmax."""
+"""Data types of matrix products, and of states, gates and softmax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def compute_dtype(parameter: Tensor) -> torch.dtype:
-    """The type of autocast where it is on, else the parameter's own."""
+    """Returns the dtype of autocast if it is on, else the dtype of the parameter."""
     device = parameter.device.type
     if torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -15,5 +15,5 @@ def compute_dtype(parameter: Tensor) -> torch.dtype:
 
 
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
-    """At least float32: sums over many steps lose too much in 16 bits."""
+    """Returns `dtype`, or float32 if `dtype` has 16 bits: sums over many steps need its precision."""
     return torch.promote_types(dtype, torch.float32)

@@ -1,6 +1,6 @@
 """The deep output with a maxout layer (appendix A.2.2).
 
-H state, E embedding, A annotation (context), M maxout.
+H state size, E embedding size, A annotation (context) size, M maxout units.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from nmt.layers.initialisation import initialise_matrix
 
 
 class Readout(nn.Module):
-    """t_i = max over pairs of t̃_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b, as l units from 2l.
+    """t_i = max over pairs of t̃_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b.
 
-    Unit j is the larger of entries 2j and 2j + 1. `dropout` falls on t_i.
+    t̃_i has 2M entries. Unit j of t_i is the larger of entries 2j and 2j + 1. `dropout` is applied to t_i.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Readout(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, state: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
-        """s_{i-1} (..., H), E y_{i-1} (..., E) and c_i (..., A) -> t_i (..., M)."""
+        """Returns t_i (..., M) from s_{i-1} (..., H), E y_{i-1} (..., E) and c_i (..., A)."""
         return self.maxout(state, embedding, linear(context, self.C_o))
 
     def maxout(self, state: Tensor, embedding: Tensor, from_context: Tensor) -> Tensor:
-        """The same from C_o c_i (..., 2M)."""
+        """As `forward`, with C_o c_i (..., 2M) instead of c_i."""
         pairs = linear(state, self.U_o, self.bias) + linear(embedding, self.V_o) + from_context
         return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))

@@ -80,9 +80,8 @@ class TableModel(TinyModel):
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
         super().step(state, memory)
-        readout = torch.where(
-            state.embedding.any(2, keepdim=True), state.embedding, self.embedding[END]
-        )
+        previous = state.embedding
+        readout = torch.where(previous.any(2, keepdim=True), previous, self.embedding[END])
         logits = (readout @ self.table.double()).to(self.table.dtype)
         return logits, AttentionOutput(state.hidden, None, None)
 
