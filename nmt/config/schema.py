@@ -302,12 +302,12 @@ class Config(ModelRunConfig):
 class TrainConfig(Config):
     """`nmt.train`, and what a checkpoint stores: the whole configuration of a training run."""
 
-    resume: str | None = key(None, "run folder to go on in; auto: hydra.run.dir, if it holds a run")
+    resume: str | None = key(None, "run folder to resume; auto: hydra.run.dir, if it holds a run")
     initial_checkpoint: str | None = key(
         None, f"start from the weights, with the vocabularies, of a model: {MODEL}"
     )
     ckpt_path: str | None = key(
-        None, "file of a checkpoint that a new run goes on from, as it says and what is typed"
+        None, "checkpoint file to resume from in a new folder, with its configuration and overrides"
     )
 
 

@@ -1,4 +1,4 @@
-"""This program's own callbacks: seeds per batch, heatmaps, a stop by a signal, results set aside."""
+"""Callbacks: seeds per batch, attention heatmaps, a stop on a signal, earlier results renamed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 
-SHOWN = 4  # development sentences whose attention is drawn
+SHOWN = 4  # development sentences with heatmaps
 
 LogHeatmaps = Callable[[Sequence[Logger], Sequence[Record], int], None]
 
@@ -38,12 +38,12 @@ class Seeds(pl.Callback):
 
 
 class Heatmaps(pl.Callback):
-    """Logs the attention on the same few development sentences, force-decoded, at each validation.
+    """Logs attention heatmaps of the same few development pairs at each validation (teacher forcing).
 
     Args:
-        edges: of the length buckets, over which the sentences are spread.
-        log_heatmaps: gets the loggers, the rows (`id`, `source`, `target` and `weights` (T, S)) and
-            the update; it is called on rank 0.
+        edges: edges of the length buckets; the sentences are chosen across buckets.
+        log_heatmaps: called on rank 0 with the loggers, the rows (`id`, `source`, `target` and `weights`
+            (T, S)) and the update.
     """
 
     def __init__(self, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
@@ -92,7 +92,7 @@ class Heatmaps(pl.Callback):
 
 
 class RenameResults(pl.Callback):
-    """Renames results.json when updates begin: the run is then unfinished."""
+    """Renames results.json when updates begin, because the run is then unfinished."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -103,11 +103,13 @@ class RenameResults(pl.Callback):
 
 
 class StopOnSignal(pl.Callback):
-    """Writes `last.ckpt` after the update during which a signal came to any rank, and ends the run.
+    """Writes `last.ckpt` and ends the run at the next check for signals, whichever rank received one.
+
+    One device checks after every update, several devices every `log_every_n_steps` updates.
 
     Args:
-        stop: hears the signals.
-        last: the checkpoint to write.
+        stop: handles the signals.
+        last: path of the checkpoint to write.
     """
 
     def __init__(self, stop: Stop, last: Path) -> None:
@@ -115,7 +117,7 @@ class StopOnSignal(pl.Callback):
         self._saved_at = -1  # update of the last checkpoint
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.stop.install()  # Lightning has put its own handlers in front
+        self.stop.install()  # replaces the handlers that Lightning has installed
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -125,14 +127,14 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        if self._saved_at == trainer.global_step:  # a validation was due after the update
+        if self._saved_at == trainer.global_step:  # `on_train_batch_end` skipped the check
             self._check(trainer)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         loop = trainer.fit_loop.epoch_loop
-        # ranks talk about this every few updates only, since it makes a GPU wait
+        # Ranks synchronize only every few updates, because it blocks the GPU.
         due = trainer.world_size == 1 or trainer.global_step % trainer.log_every_n_steps == 0  # type: ignore[attr-defined]
         will_validate = loop._should_check_val_fx(trainer.fit_loop._data_fetcher)  # type: ignore[arg-type]
         if due and not loop._should_accumulate() and not will_validate:

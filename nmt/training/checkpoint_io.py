@@ -1,4 +1,4 @@
-"""Checkpoints that are written whole or not at all."""
+"""Writes checkpoints completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nmt.utils.files import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Lightning's plugin, but for writing: a file beside the checkpoint is filled, then renamed.
+    """Lightning's checkpoint plugin, which writes to a temporary file and renames it.
 
-    A kill or a full disk at any state leaves the checkpoint of before. A second checkpoint of the
-    same state, as after a validation with the best score, is a hard link to the first. Files are
-    only ever renamed, so that neither changes with the other.
+    A kill or a full disk at any moment leaves the previous checkpoint. A second checkpoint of the same
+    training state, as after a validation with the best score, is a hard link to the first. Replacing
+    one leaves the other as it is, because files are renamed and never changed in place.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._state: Any = None  # of the last checkpoint
+        self._state: Any = None  # training state of the last checkpoint
         self._written: Path | None = None
 
     def save_checkpoint(
@@ -32,7 +32,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """Writes a checkpoint.
 
         Raises:
-            RunError: where it cannot be written.
+            RunError: if it cannot be written.
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,13 +44,13 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         except (OSError, RuntimeError) as error:  # torch turns an OSError into a RuntimeError
             reason = getattr(error, "strerror", None) or first_line(error)
             raise RunError(
-                f"{path}: cannot write the checkpoint: {reason}; the one before is intact"
+                f"{path}: cannot write the checkpoint: {reason}; the previous checkpoint is intact"
             ) from error
         self._state, self._written = state, path
 
 
 def try_hard_link(written: Path, path: Path) -> bool:
-    """Whether `path` is now another name of a file; False where the file system has no links."""
+    """Makes `path` a hard link to `written`; returns False if the file system has no hard links."""
     link = path.with_name(f".{path.name}.link")
     try:
         link.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The updates of a training run: its model, callbacks and Trainer, and their outcome."""
+"""Trains the model of a run: its callbacks and Trainer, the updates, and their outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 
 from nmt.config import Config
 from nmt.config.loading import own_code
-from nmt.config.schema import scoring_of
+from nmt.config.schema import class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
@@ -45,20 +45,19 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-DICTIONARY_SAMPLE = 20_000  # training pairs that are searched for rare words
+DICTIONARY_SAMPLE = 20_000  # training pairs to search for rare words
 
 
 class Training:
-    """What trains a model, made before the text is prepared: it may be refused.
+    """Trains a run's model. Creating callbacks and Trainer first makes invalid settings fail early.
 
     Args:
-        run: the run, whose trainer it becomes.
-        stop: what may end it.
-        log_heatmaps: what draws the attention of a validation.
+        run: the run; its `trainer` is set here.
+        stop: handles signals.
+        log_heatmaps: logs attention heatmaps at each validation.
 
     Attributes:
-        trainer: Lightning's.
-        record: of the validations and the time.
+        record: the callback that records validations, time and speed.
     """
 
     def __init__(self, run: Run, stop: Stop, log_heatmaps: LogHeatmaps) -> None:
@@ -76,7 +75,7 @@ class Training:
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
-        """Makes the remaining updates; signals take effect between two of them."""
+        """Trains up to the last update. Signals take effect between updates."""
         run, trainer, config = self.run, self.trainer, self.run.config
         self.text = text
         vocabularies = text.source_vocabulary, text.target_vocabulary
@@ -90,32 +89,34 @@ class Training:
         path = run.checkpoint.path if run.checkpoint else None
         try:
             with self.stop.deferring():
+                # `weights_only` is an option of torch.load: the optimizer is restored all the same
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException:
             launcher = trainer.strategy.launcher
             if isinstance(launcher, _SubprocessScriptLauncher):
-                launcher.kill(signal.SIGKILL)  # the other ranks would wait for this one
+                launcher.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
             raise
 
     def finish(self) -> tuple[Model, dict[str, Any]]:
-        """The model of the best checkpoint, and `train`, `valid` and `history` of results.json.
+        """Returns the model of the best checkpoint, or of the last one if no best exists, and its outcome.
 
-        These, and the dictionary learnt from the attention, are added to the checkpoint.
+        The outcome is `train`, `valid` and `history` of results.json. It is added to the checkpoint, with
+        the dictionary learnt from the attention.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
         checkpoint = read_checkpoint(path, own_code(config))
         self.model.load_state_dict(checkpoint.weights)
-        self.trainer.strategy.barrier()  # what follows is added to the file that all have read now
+        self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
         settings, text, pairs = config.evaluation, self.text, self.text.train
         vocabularies = text.source_vocabulary, text.target_vocabulary
         model = Model(self.model.network, *vocabularies, config)
         train, dictionary = self.summary(), None
         if settings.train_sample:
             rows = training_sample(pairs, settings.train_sample)
-            title = "likelihood of a sample of the training pairs"
+            title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
-        # learnt whatever `search.replace_unk` says; subwords leave no word unknown
+        # Always learnt, because `replace_unk` can change later. Subword models need none.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"
@@ -130,14 +131,14 @@ class Training:
         return dataclasses.replace(model, dictionary=dictionary), outcome
 
     def best_score(self) -> float | None:
-        """The score that the best checkpoint was chosen by; None before a validation."""
+        """Returns the monitored score of the best checkpoint; None before the first validation."""
         for each in self.trainer.checkpoint_callbacks:
             if isinstance(each, ModelCheckpoint) and each.best_model_score is not None:
                 return float(each.best_model_score)
         return None
 
     def summary(self) -> dict[str, Any]:
-        """Updates, epochs, time, device and speed of the training."""
+        """Returns updates, epochs, time, device and speed of the training."""
         updates, device = self.trainer.global_step, self.trainer.strategy.root_device
         return {
             "updates": updates,
@@ -158,7 +159,7 @@ class Training:
         model: Model,
         rows: Rows,
     ) -> Result:
-        """What `mean_nll` or `learn_dictionary` measures on some training pairs, with progress."""
+        """Runs `mean_nll` or `learn_dictionary` on some training pairs, with a progress bar."""
         shown = self.run.config.trainer["enable_progress_bar"]
         with timed(title), Stage(title, len(rows), "sentence", shown=shown) as stage:
             return on_every_rank(
@@ -169,25 +170,27 @@ class Training:
 
 
 def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
-    """A line on the model, the updates and the device of a training."""
+    """Returns a line about the model, the updates and the device of a training run."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
-    scoring = (scoring_of(config.model) or "none").rpartition(".")[2]
+    scoring = class_name(scoring_of(config.model) or "none")
     batch = counted(config.data.batch_size, "sentence")
     if config.data.batch_tokens is not None:
         batch = f"at most {counted(config.data.batch_tokens, 'token')}"
     device = trainer.strategy.root_device
-    length = counted(trainer.max_steps, "update") if trainer.max_steps > 0 else "updates"
+    length = f"until another stop condition, {batch} per update,"
+    if trainer.max_steps > 0:
+        length = f"for {counted(trainer.max_steps, 'update')} of {batch}"
     return (
         f"training {config.name} ({size} parameters, scoring {scoring}, "
-        f"{config.model.recurrence} recurrence) for {length} of {batch} on "
-        f"{devices}{name_of(device)}, precision {trainer.precision}, {describe_acceleration(model, device)}"
+        f"{config.model.recurrence} recurrence) {length} on {devices}{name_of(device)}, "
+        f"precision {trainer.precision}, {describe_acceleration(model, device)}"
     )
 
 
 def describe_acceleration(model: Any, device: torch.device) -> str:
-    """How updates are computed on a device: with kernels, with graphs, or why on a CPU."""
+    """Returns whether updates use kernels and CUDA graphs, or why no GPU is used."""
     if device.type != "cuda":
         return why_no_gpu() or "the GPU is not used"
     kernels = model.config.model.recurrence == "fused" and backend.has_kernels(device)

@@ -1,4 +1,4 @@
-"""Lightning's loggers, made from the configuration."""
+"""Creates Lightning's loggers from the configuration."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nmt.utils.environment import WITHOUT_KEY, command_name, has_wandb_key, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import write_text
 
-MAX_NAME = 128  # characters of a W&B run's or group's name
-MAX_TAG = 64  # likewise
-FLUSH_S = 0.1  # between two times that W&B writes rows to disk
+MAX_NAME = 128  # characters in the name of a W&B run or group
+MAX_TAG = 64  # characters in a W&B tag
+FLUSH_S = 0.1  # seconds between W&B's writes to disk
 
 
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
-    """The loggers of `logger`.
+    """Creates the loggers of the section `logger`.
 
-    What follows from the run is filled in: the folder, and of a W&B run its id (kept in the folder, so
-    that a resumed run goes on with it), name, group and tags.
+    Sets what the configuration leaves open: `save_dir`, and for W&B the id (kept in the run's folder, so
+    that a resumed run continues the W&B run), resume, project, name, group, tags, job_type and settings.
 
     Raises:
-        InputError: for what is no logger or cannot be made, and for W&B online without a key.
+        InputError: if a section is not a logger or fails to instantiate, or if W&B is online without a key.
     """
     loggers: list[Logger] = []
     for name, settings in config.logger.items():
@@ -36,7 +36,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
         if code is WandbLogger:
             disabled = os.environ.get("WANDB_MODE") == "disabled"
             if not (given.get("offline") or disabled or has_wandb_key()):
-                raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or take {key}.offline=true")
+                raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or set {key}.offline=true")
             given |= wandb_options(config, folder, given)
         elif code is TensorBoardLogger:
             given = {"name": "", "version": "tensorboard", "default_hp_metric": False} | given
@@ -47,13 +47,13 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """What the arguments of a WandbLogger leave open."""
+    """Returns arguments of a WandbLogger: those of `given`, and what it leaves open."""
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
     return {
         "id": given.get("id") or run_id(folder),
-        "resume": None if given.get("offline") else "allow",
+        "resume": given.get("resume", None if given.get("offline") else "allow"),
         "project": given.get("project") or os.environ.get("WANDB_PROJECT", "nmt"),
         "name": given.get("name")
         or os.environ.get("WANDB_NAME")
@@ -65,19 +65,20 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
         "tags": given.get("tags") or [tag.strip()[:MAX_TAG] for tag in dict.fromkeys(tags)],
         "job_type": given.get("job_type") or command_name(),
         # a kill loses what W&B's own process has not written yet
-        "settings": {"x_transaction_log_flush_interval": FLUSH_S, "silent": True},
+        "settings": {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}
+        | (given.get("settings") or {}),
     }
 
 
 def run_id(folder: Path) -> str:
-    """The W&B id of a run folder: that of a W&B sweep's agent, or drawn when first asked for."""
+    """Returns the W&B id of a run folder: the sweep agent's id or a random one, stored in the folder."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()
     from wandb.sdk.lib.runid import generate_id
 
     agent = os.environ.get("WANDB_RUN_ID") if os.environ.get("WANDB_SWEEP_ID") else None
-    drawn = agent or generate_id()
+    new_id = agent or generate_id()
     if rank() == 0:
-        write_text(file, drawn)
-    return drawn
+        write_text(file, new_id)
+    return new_id

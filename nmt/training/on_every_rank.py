@@ -1,4 +1,4 @@
-"""Work of one's own on every rank of a Trainer, beside its loops."""
+"""Runs a function on every rank outside of the Trainer's loops."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Result = TypeVar("Result")
 
 
 def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Result]) -> Result:
-    """Runs `work` as `Trainer.test` runs its loop, and returns what it returns on this rank.
+    """Runs `work` as `Trainer.test` runs its loop; returns its result on this rank.
 
-    The other ranks are started where they have not been. The model is in evaluation mode and on
-    this rank's device, products are made in the trainer's precision, and no gradient is kept.
+    Launches the other ranks if necessary. The model is on this rank's device and in evaluation mode,
+    products have the trainer's precision, and no gradients are computed.
     """
 
-    def prepared() -> Result:
+    def run() -> Result:
         trainer.strategy.setup_environment()
         model.to(trainer.strategy.root_device)
         training = model.training
@@ -31,4 +31,4 @@ def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Resu
             model.train(training)
 
     launcher = trainer.strategy.launcher
-    return prepared() if launcher is None else launcher.launch(prepared, trainer=trainer)
+    return run() if launcher is None else launcher.launch(run, trainer=trainer)

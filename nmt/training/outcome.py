@@ -1,4 +1,4 @@
-"""What results.json says of a run: its training, its command, and what it was made with."""
+"""The entries of results.json about a run: its training, command, model and versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nmt.utils.files import sha256
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
-    """What the checkpoint that a run evaluates says of its training, and where that was made."""
+    """Returns the stored outcome of the training, with the checkpoints, device and precision of this evaluation."""
     checkpoint, trainer = run.checkpoint, run.trainer
     assert checkpoint is not None
     assert trainer is not None
@@ -35,17 +35,17 @@ def stored_outcome(run: Run) -> dict[str, Any]:
 
 
 def path_and_hash(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint by its file and its content."""
+    """Returns the path and the SHA-256 of a checkpoint."""
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
 def describe_run(run: Run, **described: Any) -> dict[str, Any]:
-    """The content of results.json, without the scores.
+    """Returns the content of results.json, without the scores.
 
     Args:
         run: the run.
-        described: of its training (`train`, `valid`, `history`), and of its model, as `describe_model`
-            gives it.
+        described: further entries: `train`, `valid` and `history` of the training, and those of
+            `describe_model`.
     """
     config = run.config
     return {
@@ -65,28 +65,29 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
 
 
 def describe_model(model: Model) -> dict[str, Any]:
-    """What results.json says of a model of this program."""
+    """Returns the entries of results.json about a model of nmt."""
     config = model.config
+    name = class_name(config.model._target_)
     return {
-        "title": class_name(config.model._target_),
-        "model": config.model._target_.rpartition(".")[2],
-        "scoring": (scoring_of(config.model) or "none").rpartition(".")[2],
+        "title": name,
+        "model": name,
+        "scoring": class_name(scoring_of(config.model) or "none"),
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
         "config": to_containers(config),
     }
 
 
 def rerun_command(overrides: Sequence[str]) -> str:
-    """The command that repeats a run in a new folder, also of a job of a sweep or a resumed run.
+    """Returns the command that repeats a run in a new folder.
 
-    The folder and Hydra's own settings are left out, but for where Hydra finds the user's options.
+    It also works for sweep jobs and resumed runs. Hydra's own settings are left out, except the search path.
     """
     hydra = HydraConfig.get()
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]
     for source in hydra.runtime.config_sources:
         if source.provider == "command-line":
             folder = Path(source.path)
-            here = folder.is_relative_to(hydra.runtime.cwd)
-            own = folder.relative_to(hydra.runtime.cwd) if here else folder
-            searched += ["--config-dir", str(own)]
+            if folder.is_relative_to(hydra.runtime.cwd):
+                folder = folder.relative_to(hydra.runtime.cwd)
+            searched += ["--config-dir", str(folder)]
     return command_line(str(hydra.job.name), [*searched, *overrides])

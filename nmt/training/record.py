@@ -1,4 +1,4 @@
-"""What a training remembers of itself: its validations, its time and speed, and how it ended."""
+"""Records and logs the validations, time and speed of a training run, and why it ended."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from nmt.utils.errors import RunError
 
 log = logging.getLogger(__name__)
 
-LOG_INTERVAL_S = 10.0  # between two lines of the log where there is no progress bar
+LOG_INTERVAL_S = 10.0  # least seconds between lines of the log if there is no progress bar
+
+ADVICE = (
+    "the previous checkpoints are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
+)
 
 
 class TrainingRecord(pl.Callback):
-    """Keeps the history of a training across resumes, and says it in the log.
+    """Records and logs the history of a training run across resumes.
 
-    Its state is part of every checkpoint. It also moves the paths that ModelCheckpoints remember to
-    the folder where the run is now, ends a training whose gradient is not finite, and has the last
-    update validated.
+    Its state is part of every checkpoint. It also updates the paths of ModelCheckpoints if the folder
+    was moved, ends a training whose gradient is not finite, and forces a validation after the last
+    update.
 
     Attributes:
-        history: an entry per validation: its `update`, every score logged as `valid/…` under its own
-            name, and `train_nll_per_word` as it was logged last.
-        words, sentences, seconds: trained on, over all devices, and the time spent on updates.
-        hours: of training, over all resumes, as of the last checkpoint.
-        stopped_early: why the training ended before `max_steps`; empty where it did not.
+        history: an entry per validation: its `update`, every `valid/` metric without a second slash,
+            without the prefix, and the last `train_nll_per_word` that was logged.
+        words, sentences: target words and sentences processed so far, on all devices.
+        seconds: time of the updates.
+        hours: time of training over all resumes, up to the last checkpoint.
+        stopped_early: why the training ended before `max_steps`; empty if it did not.
     """
 
     def __init__(self) -> None:
@@ -40,12 +45,12 @@ class TrainingRecord(pl.Callback):
         self.seconds = self.hours = 0.0
         self.stopped_early = ""
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
-        self._clock: float | None = None  # when the updates since the last report began
+        self._clock: float | None = None  # start of the updates since the last report
         self._begun = self._logged = time.monotonic()
         self._planned_end = False
 
     def state_dict(self) -> dict[str, Any]:
-        now = time.monotonic()
+        now = time.monotonic()  # `hours` grows at each checkpoint by the time since the last one
         self.hours, self._begun = self.hours + (now - self._begun) / 3600, now
         names = ("history", "words", "sentences", "seconds", "hours", "stopped_early")
         return {name: getattr(self, name) for name in names}
@@ -56,7 +61,7 @@ class TrainingRecord(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Has ModelCheckpoints find their files in a folder that was moved."""
+        """Updates the paths of ModelCheckpoints if the folder was moved."""
         for each in trainer.checkpoint_callbacks:
             state = checkpoint["callbacks"].get(each.state_key)
             if isinstance(each, ModelCheckpoint) and state and each.dirpath:
@@ -85,13 +90,13 @@ class TrainingRecord(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        # sums stay on the device: reading them at each update would make a GPU wait for the CPU
+        # The sums stay on the device: reading them synchronizes the GPU.
         self._sums += torch.stack([outputs["words"], outputs["sentences"]]).to(self._sums)
         if (batch_idx + 1) % trainer.accumulate_grad_batches:
             return
         last_epoch = trainer.current_epoch + 1 == trainer.max_epochs and trainer.is_last_batch
         if trainer.global_step == trainer.max_steps or last_epoch:
-            # Lightning then validates once more before it ends
+            # Lightning then runs a last validation before it ends.
             self._planned_end = trainer.should_stop = True
         elif trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             self._report(trainer, pl_module)
@@ -101,14 +106,14 @@ class TrainingRecord(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Runs before checkpoints are written: Lightning has moved their callbacks to the end."""
+        """Adds to the history, before ModelCheckpoints, which Lightning runs last, save it."""
         self._clock = None
         if trainer.state.fn != "fit" or trainer.sanity_checking:
             return
         update = trainer.global_step
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         if not math.isfinite(metrics.get("valid/nll_per_word", 0.0)):
-            raise RunError(f"the development NLL is not finite at update {update}; {ADVICE}")
+            raise RunError(f"the validation NLL is not finite at update {update}; {ADVICE}")
         scores = {
             name.removeprefix("valid/").replace("train/", "train_"): value
             for name, value in metrics.items()
@@ -119,10 +124,10 @@ class TrainingRecord(pl.Callback):
             self.stopped_early = stop_reason(trainer)
             log.info("training ends early: %s", self.stopped_early)
         listed = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
-        log.info("update %d: development %s", update, listed)
+        log.info("update %d: validation %s", update, listed)
 
     def rates(self) -> dict[str, float]:
-        """Sentences and target words (with `</s>`) per second of updates."""
+        """Returns sentences and target words (with `</s>`) per second of the updates."""
         seconds = max(self.seconds, 1e-9)
         return {
             "sentences_per_second": self.sentences / seconds,
@@ -130,7 +135,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Reads the sums of all devices, and logs a line now and then."""
+        """Adds the sums of all devices to the totals, and logs a line every `LOG_INTERVAL_S`."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
@@ -145,20 +150,15 @@ class TrainingRecord(pl.Callback):
         if trainer.progress_bar_callback is None and now - self._logged > LOG_INTERVAL_S:
             self._logged = now
             nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
-            of = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
+            total = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
             log.info(
                 "update %s%s: train/nll_per_word %.3f, %.0f words/s",
-                f"{trainer.global_step:,}", of, float(nll), self.rates()["target_words_per_second"],
+                f"{trainer.global_step:,}", total, float(nll), self.rates()["target_words_per_second"],
             )  # fmt: skip
 
 
-ADVICE = (
-    "the checkpoints of before are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
-)
-
-
 def stop_reason(trainer: pl.Trainer) -> str:
-    """Why a training ends before its last update."""
+    """Returns why a training ends before its last update."""
     for each in trainer.callbacks:  # type: ignore[attr-defined]
         if isinstance(each, EarlyStopping) and each.wait_count >= each.patience:
             return f"{each.monitor} has not improved for {each.patience} validations"

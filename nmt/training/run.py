@@ -1,4 +1,4 @@
-"""A run from its start: configuration, checkpoint, folder, text and loggers."""
+"""Creates a `Run`: its configuration, checkpoint, folder, text and loggers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder that a run writes into.
+    """The folder that a run writes to.
 
     Attributes:
-        last: the checkpoint that a run is resumed from.
-        best: the checkpoint that is tested.
-        results: results.json; where it exists the run is finished.
+        last: the checkpoint to resume from.
+        best: the checkpoint to test.
+        results: results.json; it exists once the run is finished.
     """
 
     path: Path
@@ -55,18 +55,18 @@ class RunFolder:
 
     @classmethod
     def of_this_command(cls) -> RunFolder:
-        """The folder that Hydra has made for the running command."""
+        """Returns the folder that Hydra created for this command."""
         path = output_folder()
         kept = path / "checkpoints"
         return cls(path, kept / "last.ckpt", kept / "best.ckpt", path / results.FILE)
 
     def refuse_used(self) -> None:
-        """Refuses to write over another run's results or checkpoints; raises InputError."""
+        """Refuses a folder that already contains a run: raises InputError on rank 0."""
         used = [path for path in (self.results, self.last, self.best) if path.exists()]
         if used and rank() == 0:
             raise InputError(
-                f"hydra.run.dir={self.path}: holds a run already ({used[0].name}); resume=auto goes "
-                "on with it, another hydra.run.dir starts a new one"
+                f"hydra.run.dir={self.path}: already contains a run ({used[0].name}). Add resume=auto "
+                "to resume it, or choose another hydra.run.dir."
             )
 
 
@@ -75,16 +75,16 @@ class Run:
     """The state that the steps of a run share.
 
     Attributes:
-        config: checked, with a number of threads.
-        folder: the folder that the run writes into.
+        config: the validated configuration; `threads` is set.
+        folder: the folder that the run writes to.
         overrides: Hydra overrides. A resumed run also keeps its original ones.
-        checkpoint: the checkpoint that is resumed or evaluated; None for a new training.
-        others: the other members of an ensemble that is evaluated.
-        initial: the checkpoint that a new training takes weights and vocabularies from, if any.
-        loggers: Lightning's loggers, which get the scores.
+        checkpoint: the checkpoint to resume or evaluate; None for a new training run.
+        others: the other members, if an ensemble is evaluated.
+        initial: the checkpoint that provides a new training run's first weights and vocabularies, if any.
+        loggers: Lightning's loggers, which log the scores.
         trainer: Lightning's Trainer; None until it is built.
         text: the prepared text of a training; None before, and for an evaluation.
-        commit: of the code when the run was started or resumed; None if it is not known.
+        commit: the commit of the code when the run was started or resumed; None if unknown.
     """
 
     config: Config
@@ -105,7 +105,8 @@ class Run:
 
     def __post_init__(self) -> None:
         config, trainer = self.config, self.config.trainer
-        choose_scores(config.evaluation.scores)  # a wrong name would be noticed after hours
+        choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
+        # The number of processes matters on a CPU only, where `auto` starts one.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = resolve_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes
@@ -115,10 +116,10 @@ class Run:
             self.loggers = make_loggers(config, self.folder.path)
 
     def prepare_text(self) -> Prepared:
-        """The text of the run, prepared now or before.
+        """Prepares the data, or loads it from the cache.
 
         Raises:
-            InputError: as `prepare`, and where the text of a resumed run has changed.
+            InputError: as `prepare`, and if the text differs from the checkpoint's.
         """
         config, vocabularies = self.config, None
         if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
@@ -129,15 +130,15 @@ class Run:
         self.text = text
         if self.checkpoint is not None and self.checkpoint.fingerprint != text.fingerprint:
             raise InputError(
-                "the training or development text is not the one the run was started with "
-                f"(fingerprint {text.fingerprint}, was {self.checkpoint.fingerprint}); restore it, "
-                "or start a new run"
+                "the training or development text differs from the checkpoint's (fingerprint "
+                f"{text.fingerprint}, was {self.checkpoint.fingerprint}); restore it, or start a "
+                "new run"
             )
         return text
 
     @contextlib.contextmanager
     def logging_run(self) -> Iterator[None]:
-        """Logs the configuration, and closes W&B's run at the end. The run now changes its folder."""
+        """Logs the configuration; closes W&B's run at the end. From here on the run writes to its folder."""
         exit_code = 1
         try:
             for each in self.loggers:
@@ -148,16 +149,16 @@ class Run:
             if "wandb" in sys.modules and rank() == 0:
                 import wandb
 
-                with contextlib.suppress(Exception):  # no network must not fail a finished run
+                with contextlib.suppress(Exception):  # a network error must not fail a finished run
                     wandb.finish(exit_code=exit_code)
 
 
 def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
-    """Starts or resumes a training, which `stop` may end.
+    """Creates the run of a new or resumed training, and sets `stop.trust`.
 
     Raises:
-        InputError: if the checkpoint does not exist or does not go with what is typed, or if the
-            folder of a new run holds another run.
+        InputError: if the checkpoint does not exist or conflicts with the overrides, or if the folder
+            of a new run already contains one.
     """
     quieten()
     folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
@@ -169,25 +170,25 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     [checkpoint] = read_members([source], [*composed.trust, *stop.trust])
     if path is None:
         refuse_other_kind(composed, checkpoint.config)
-        log.info("starting from the weights of %s, update %d", checkpoint.path, checkpoint.update)
+        log.info("starting from the weights of %s at update %d", checkpoint.path, checkpoint.update)
         return Run(composed, folder, overrides, initial=checkpoint)
     config = apply_overrides(checkpoint.config, composed, overrides)
     stop.trust = own_code(config)
-    if composed.resume is not None:  # `auto`: the line of the start is typed once more
+    if composed.resume is not None:  # with `auto` the user repeats the original command
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
-    log.info("going on from %s, update %d", path, checkpoint.update)
-    log.info("settings kept from its start: %s", " ".join(checkpoint.overrides) or "the defaults")
+    log.info("resuming from %s at update %d", path, checkpoint.update)
+    log.info("original overrides: %s", " ".join(checkpoint.overrides) or "none")
     return Run(config, folder, merge_overrides(checkpoint.overrides, overrides), checkpoint)
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
-    """The checkpoint of `resume` or `ckpt_path`; None for a new training. Raises InputError."""
+    """Returns the checkpoint of `resume` or `ckpt_path`, None for a new run; raises InputError."""
     resume = composed.resume
     if resume not in (None, "auto") and Path(resume).resolve() != folder.path.resolve():
         raise InputError(
-            f"resume={resume}: a run is resumed in its own folder; leave out hydra.run.dir"
+            f"resume={resume}: a run resumes in its own folder; leave out hydra.run.dir"
         )
-    # after a kill between the first two writes there is only the best one
+    # a kill between the first two writes leaves only best.ckpt
     kept = [path for path in (folder.last, folder.best) if path.is_file()]
     if resume is not None and kept:
         return kept[0]
@@ -198,10 +199,10 @@ def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
 
 
 def make_evaluation_run(composed: EvaluateConfig) -> Run:
-    """Starts an evaluation of a checkpoint, or of several as one model, in a new folder.
+    """Creates the run of an evaluation: of one checkpoint, or of an ensemble of several.
 
     Raises:
-        InputError: if a checkpoint cannot be read, or the folder holds a run.
+        InputError: if a checkpoint cannot be read, or the folder already contains a run.
     """
     quieten()
     folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
@@ -214,7 +215,7 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
 
 
 def make_baseline_run(composed: Config) -> Run:
-    """Starts the run of a phrase-based system; raises InputError if its folder holds a run."""
+    """Creates the run of a phrase-based system; raises InputError if its folder contains a run."""
     quieten()
     folder = RunFolder.of_this_command()
     folder.refuse_used()
@@ -222,7 +223,7 @@ def make_baseline_run(composed: Config) -> Run:
 
 
 def quieten() -> None:
-    """Silences Lightning's warnings about intended settings, and ranks that repeat the first."""
+    """Silences Lightning's warnings about intended settings, and info messages of all ranks but 0."""
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)
     for name in ("pytorch_lightning", "lightning_fabric"):

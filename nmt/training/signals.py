@@ -1,12 +1,12 @@
 """Signals that stop a run: it is saved between two updates and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
-During training a signal is only noted, and takes effect after the update; at any other time the run
-ends at once, since everything worth keeping is on disk. A second Ctrl-C ends it at once, too.
+During training a signal takes effect between updates. At any other time the run ends at once, since
+everything worth keeping is on disk. A second Ctrl-C always ends it at once.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM itself requeues a
-preempted job only where the partition has no GraceTime: it takes a job that ends within its grace
-time for failed.
+preempted job only if the partition has no GraceTime: SLURM marks a job as failed if it ends within the
+grace time.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Stop:
-    """Whether a signal has asked this process to stop.
+    """Handles the signals that ask this process to stop.
 
     Attributes:
-        number: of the signal, or 0.
-        deferred: whether a signal is only noted, in `number`, for the training loop to check.
-        ended: whether the run is ending already, so that further signals are ignored.
-        trust: modules outside nmt that a resumed run must be allowed.
+        number: the number of the signal that was received, or 0.
+        deferred: whether a signal is only stored in `number`, for the training loop to check.
+        ended: whether the run is already ending, so that further signals are ignored.
+        trust: user modules that the resume command must list in `trust`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class Stop:
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
-        """Notes signals inside, and raises for one on exit if nothing else has."""
+        """Defers signals in this context. Raises `Interrupted` on exit if one came."""
         self.deferred = True
         try:
             yield
@@ -62,7 +62,7 @@ class Stop:
             raise self.interrupted(self.number)
 
     def interrupted(self, number: int) -> Interrupted:
-        """The exception that ends the run, with the command that resumes it."""
+        """Returns the exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             overrides = [override("resume", str(self._folder))]
@@ -73,10 +73,10 @@ class Stop:
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
     def install(self) -> dict[signal.Signals, Any]:
-        """Installs the handlers; returns those of before.
+        """Installs the handlers; returns the previous handlers.
 
-        A Ctrl-C reaches every rank that this program has started. The first one alone answers it: it
-        tells the others in their next exchange.
+        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it; the others learn of it at
+        their next check for signals.
         """
         handlers: dict[signal.Signals, Any] = dict.fromkeys(SIGNALS, self.handle)
         if rank() and job_id("train") is None:
@@ -84,39 +84,39 @@ class Stop:
         return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The handler of every signal in `SIGNALS`."""
+        """Stores a deferred signal; raises `Interrupted` for any other, and for a second Ctrl-C."""
         if os.getpid() != self._process:
-            return  # a forked worker: the terminal sends Ctrl-C to all, the main process answers it
+            return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
         if self.ended:
             return
-        is_second = self.number and number == signal.SIGINT  # a second Ctrl-C
+        repeated = self.number and number == signal.SIGINT  # Ctrl-C after another signal
         self.number = number
-        if is_second or not self.deferred:
+        if repeated or not self.deferred:
             raise self.interrupted(number)
-        log.warning("%s: stopping after this update", signal.Signals(number).name)
+        log.warning("%s received; the run will stop soon", signal.Signals(number).name)
 
 
 @contextlib.contextmanager
 def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
-    """Handles signals inside.
+    """Handles signals in this context.
 
     Args:
-        folder: of the run, where its checkpoints are.
-        requeue: a SLURM job is also queued again, after SIGUSR1 and after a preemption.
+        folder: the run's folder.
+        requeue: whether to requeue a SLURM job after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder)
     before = stop.install()
     try:
         yield stop
     except Interrupted as stopped:
-        stop.ended = True  # SLURM sends a SIGTERM to a job that asks to be queued again
+        stop.ended = True  # SLURM sends SIGTERM to a job that is requeued
         if "SLURM_JOB_ID" in os.environ and rank() == 0:
             warned = stopped.signal == signal.SIGUSR1
             if warned or (stopped.signal == signal.SIGTERM and preempted()):
                 if requeue:
                     requeue_job()
                 else:
-                    log.warning("not requeued: only with resume=auto")
+                    log.warning("the job was not requeued; that needs resume=auto")
         raise
     finally:
         for number, handler in before.items():
@@ -124,10 +124,10 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 
 
 def preempted() -> bool:
-    """Whether another job preempts this one, which may run on until its grace time has passed.
+    """Whether SLURM is preempting this job.
 
-    SLURM sends SIGTERM then, as it does for `scancel` and at the time limit, which must end the job:
-    a job that was cancelled no longer counts as running.
+    SLURM also sends SIGTERM for `scancel` and at the time limit. Those must end the job. A cancelled
+    job is no longer RUNNING.
     """
     output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
     if output is None:
@@ -147,7 +147,7 @@ def requeue_job() -> None:
 
 
 def scontrol(*arguments: str) -> str | None:
-    """What `scontrol` prints, or None with a warning where it fails."""
+    """Returns the output of `scontrol`, or None with a warning if it fails."""
     try:
         done = subprocess.run(
             ["scontrol", *arguments], check=True, timeout=60, capture_output=True, text=True

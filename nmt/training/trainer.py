@@ -27,7 +27,7 @@ from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_accelerator, resolve_precision
 from nmt.utils.errors import InputError, first_line
 
-# Arguments that differ from Lightning's defaults unless they are typed
+# Defaults that differ from Lightning's
 DEFAULTS: dict[str, Any] = {
     "max_epochs": -1,
     "check_val_every_n_epoch": None,  # `val_check_interval` counts batches across epochs
@@ -45,15 +45,15 @@ def make_trainer(
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
 ) -> pl.Trainer:
-    """Lightning's Trainer.
+    """Builds Lightning's Trainer.
 
     Args:
-        arguments: section `trainer` of the configuration; the names and values are Lightning's own.
-        folder: of the run.
-        callbacks: besides these, Lightning adds its progress bar on a terminal.
+        arguments: section `trainer` of the configuration; names and values are Lightning's own.
+        folder: the run's folder.
+        callbacks: the callbacks; on a terminal Lightning adds its progress bar.
 
     Raises:
-        InputError: for a name that is no argument, a value of another type, and what Lightning refuses.
+        InputError: if an argument is unknown or has the wrong type, or if Lightning refuses it.
     """
     check_arguments("trainer", pl.Trainer, arguments)
     given = DEFAULTS | {"default_root_dir": str(folder)} | dict(arguments)
@@ -72,40 +72,40 @@ def make_trainer(
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     plugins: list[Any] = [AtomicCheckpointIO()]
     if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
-        plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` does
+        plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` requeues
     try:
         trainer = pl.Trainer(
             **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
         raise InputError(f"trainer: {first_line(error)}") from error
-    # Lightning broadcasts at each batch whether it has received a SIGTERM, for which a GPU waits;
-    # `nmt.training.signals` does so every few updates.
+    # Lightning's SIGTERM broadcast synchronizes the GPU at each batch.
+    # `nmt.training.callbacks.StopOnSignal` synchronizes only every few updates.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
 
 
 def make_strategy(name: str) -> Any:
-    """Lightning's `ddp` with gradients that are views of its buckets, which saves a copy of them.
+    """Returns Lightning's `ddp` with gradients as views of the communication buckets, to save a copy.
 
-    `ddp_bf16` also exchanges them in 16 bits. Other names are Lightning's.
+    `ddp_bf16` also exchanges gradients in bf16. Other names are returned unchanged, for Lightning.
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
-    # the gradients come from a CUDA graph's stream, which is waited for
+    # The graph's stream is synchronized, so this warning does not apply.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     hook = bf16_compress_hook if name == "ddp_bf16" else None
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
 
 
 def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
-    """The callbacks of the section `callbacks`.
+    """Creates the callbacks of the section `callbacks`.
 
-    What follows from the run is filled in: `dirpath` of a ModelCheckpoint, and `mode` of what
-    monitors a score.
+    Sets what the configuration leaves open: `dirpath`, `filename` and `enable_version_counter` of a
+    ModelCheckpoint, and `mode` of a callback that monitors a score.
 
     Raises:
-        InputError: for what is no callback or cannot be made, naming its key.
+        InputError: if a section is not a callback or fails to instantiate; names its key.
     """
     callbacks: list[pl.Callback] = []
     for name, settings in named.items():
@@ -120,7 +120,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
                 "enable_version_counter": False,
             } | given
         callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
-    # Lightning moves checkpoints to the end, in this order: `last` holds the state of `best`.
+    # ModelCheckpoints with a monitor run first, so that `last` stores their state.
     callbacks.sort(
         key=lambda each: isinstance(each, Checkpoint) and not getattr(each, "monitor", None)
     )
@@ -128,7 +128,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
 
 
 def mode(metric: str) -> str:
-    """`max` for a registered score whose higher values are better; otherwise Lightning's `min`.
+    """Returns `max` for a registered score where higher is better, otherwise Lightning's `min`.
 
     >>> mode("valid/bleu_by_length/11-20"), mode("valid/nll_per_word")
     ('max', 'min')
@@ -138,19 +138,19 @@ def mode(metric: str) -> str:
 
 
 def target_of(key: str, settings: Mapping[str, Any]) -> Any:
-    """The class or function that a section names; raises InputError where there is none."""
+    """Returns the class or function that a section names; raises InputError if there is none."""
     target = settings.get("_target_")
     if not target:
-        raise InputError(f"{key}: names no class; type +{key}._target_=…")
+        raise InputError(f"{key}: `_target_` is missing; add +{key}._target_=…")
     with named_by(f"{key}._target_={target}"):
         return get_object(str(target))
 
 
 def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
-    """Instantiates a section of `_target_` and arguments.
+    """Instantiates a section that consists of `_target_` and arguments.
 
     Raises:
-        InputError: where it cannot be made or is not of this kind, naming its key.
+        InputError: if that fails, or gives no object of `kind`; names its key.
     """
     target_of(key, settings)
     with named_by(f"{key}._target_={settings['_target_']}"):
@@ -161,7 +161,7 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
 
 
 def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
-    """Refuses names that `code` does not take, and plain values of another type than it declares.
+    """Refuses arguments that `code` does not have, and numbers, strings and bools of the wrong type.
 
     Raises:
         InputError: naming the key.
@@ -171,11 +171,11 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {key}.{near[0]}?" if near else ""
-            raise InputError(f"{key}.{name}: no argument of {code.__qualname__}{meant}")
+            raise InputError(f"{key}.{name}: not an argument of {code.__qualname__}{meant}")
         hint = hints.get(name)
-        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        plain = {*kinds} <= {bool, int, float, str, NoneType}
-        number = float in kinds and type(value) is int
-        if plain and not number and type(value) not in kinds:
-            names = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        is_checked = {*types} <= {bool, int, float, str, NoneType}
+        accepted = (*types, int) if float in types else types
+        if is_checked and type(value) not in accepted:
+            names = " or ".join(each.__name__ for each in types if each is not NoneType)
             raise InputError(f"{key}.{name}={value}: must be {names}")

@@ -126,7 +126,7 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
     ended = train(folder, hook=f"fail('torch:save', 2, {full})")
     assert ended.code == 1
     assert "No space left on device" in ended.err
-    assert "the one before is intact" in ended.err
+    assert "the previous checkpoint is intact" in ended.err
     assert checkpoint(folder, "last")["global_step"] in (4, 8)
     assert train(folder).code == 0
     check_same(folder, whole)

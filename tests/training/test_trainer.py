@@ -63,7 +63,7 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("+callbacks.mine.decay=1", r"callbacks\.mine: names no class"),
+        ("+callbacks.mine.decay=1", r"callbacks\.mine: `_target_` is missing"),
         ("+callbacks.mine._target_=nowhere.Mine", r"callbacks\.mine\._target_=nowhere\.Mine: "),
         ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
     ],
@@ -78,9 +78,14 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_NAME", "mine")
     monkeypatch.setenv("WANDB_RUN_GROUP", "all")
     typed = ("logger=[wandb,csv]", "tags=[mine]", "logger.wandb.project=curves")
+    typed += ("+logger.wandb.resume=never", "+logger.wandb.settings.silent=false")
     wandb, csv = make_loggers(load(composer(*TYPED, *typed)), tmp_path)
     assert isinstance(wandb, WandbLogger)
     assert isinstance(csv, CSVLogger)
+    assert (wandb._wandb_init["resume"], wandb._wandb_init["settings"]["silent"]) == (
+        "never",
+        False,
+    )
     run = wandb.experiment
     try:
         assert run.offline
