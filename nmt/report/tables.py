@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +199,7 @@ def paper_table() -> Table:
         "Scores on another test set cannot be compared with them."
     )
     title = f"Published by the paper, on {TEST_SET} (not measured here)"
-    return Table("published", title, listed(map(asdict, ROWS), PAPER), [note])
+    return Table("published", title, listed(ROWS, PAPER), [note])
 
 
 def training_table(runs: Sequence[FinishedRun]) -> Table:
