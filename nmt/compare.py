@@ -40,7 +40,7 @@ def main(config: CompareConfig) -> None:
 
     output = Path(config.output)
     if config.wandb is not None:
-        from nmt.report.workspace import check_project, save_workspace
+        from nmt.report.workspace import build_workspace, check_project
 
         check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
@@ -50,9 +50,9 @@ def main(config: CompareConfig) -> None:
         runs = [run for run in comparison.runs if not run.external]
         decided = decide_claims(chosen_file("claims"), runs, config.resamples)
     with locked(output, "output"), Stage("writing the comparison"):
-        page = write_comparison(comparison, output, config.report, figures=formats, claims=decided)
+        write_comparison(comparison, output, config.report, figures=formats, claims=decided)
     if config.wandb is not None:
-        log.info("W&B: %s", save_workspace(config.wandb, comparison, page))
+        log.info("W&B: %s", build_workspace(config.wandb, comparison).save().url)
 
 
 if __name__ == "__main__":

@@ -395,7 +395,7 @@ class CompareConfig:
     )
     claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
     figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
-    wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace and the page there")
+    wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace there")
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 

@@ -23,7 +23,6 @@ DRAWN = (10, 20)  # words of the sentences that the paper draws at random
 GAP = 0.35  # inches between panels
 SCALE = 0.65  # inches: the scale of the weights, with its numbers and name
 LARGEST = 30.0  # inches: a side of a figure; larger ones are shrunk, for memory holds the picture
-LEGIBLE = 2.5  # points: smaller words are left out
 SEED = "Figure 3"
 
 Item = TypeVar("Item")
@@ -31,9 +30,6 @@ Item = TypeVar("Item")
 
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
     """One line of alignments/<set>.jsonl as a figure, made and saved inside `style()`.
-
-    Args:
-        title: what it is the alignment of; without one it is that of a sentence, by its number.
 
     Raises:
         ValueError: the model has no attention.
@@ -90,26 +86,23 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     """One panel a row in two columns (one for a single row); all cells have the same size.
 
-    Each panel is a cell of a grid, in inches: room for the words, then the squares. A figure with a
-    side above `LARGEST` is shrunk to it.
+    A panel has, in inches, room for the words, then the squares. A figure with a side above `LARGEST`
+    is shrunk to it.
     """
     for row in rows:
         if row["weights"] is None:
             raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
-    columns = min(2, len(rows))
-    lines = -(-len(rows) // columns)
     # (N, 2): of each panel, across and down: squares, and the words beside and above them
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows
     ]
     room = LETTER * np.array(words) + 0.1
-    sizes = cells + room
+    sizes = cells + room + GAP
+    columns = min(2, len(rows))
     widths = [sizes[column::columns, 0].max() for column in range(columns)]
-    heights = [sizes[columns * line : columns * (line + 1), 1].max() for line in range(lines)]
-    lefts = np.cumsum([0, *(width + GAP for width in widths)])
-    tops = np.cumsum([0, *(height + GAP for height in heights)])
-    width, height = lefts[-1] - GAP + SCALE, tops[-1] - GAP
+    heights = [sizes[n : n + columns, 1].max() for n in range(0, len(rows), columns)]
+    width, height = sum(widths) - GAP + SCALE, sum(heights) - GAP
     scale = min(1.0, LARGEST / width, LARGEST / height)
     figure = Figure(figsize=(width * scale, height * scale))
 
@@ -119,10 +112,9 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
 
     for number, row in enumerate(rows):
         line, column = divmod(number, columns)
-        corner = lefts[column] + room[number, 0], tops[line] + room[number, 1]
+        corner = room[number] + (sum(widths[:column]), sum(heights[:line]))
         _draw_cells(place(*corner, *cells[number]), row, 7 * scale)
-    right = max(lefts[n % columns] + sizes[n, 0] for n in range(len(rows)))
-    bar = place(right + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
+    bar = place(width - SCALE + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
     figure.colorbar(figure.axes[0].images[0], cax=bar, ticks=[0, 0.5, 1])
     bar.tick_params(labelsize=8 * scale, length=2 * scale, pad=1)
     bar.set_ylabel("attention weight", fontsize=8 * scale, labelpad=1)
@@ -135,8 +127,6 @@ def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
     axes.set_xticks(range(len(source)), source, rotation=90)
     axes.set_yticks(range(len(target)), target)
-    if points < LEGIBLE:
-        axes.set(xticks=[], yticks=[])
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=2, labelsize=points)
     axes.spines[:].set_visible(True)

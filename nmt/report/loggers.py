@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 
+from nmt.config.loading import flatten
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
@@ -39,7 +40,11 @@ FIGURES = "figures"
 HEATMAPS = "valid/alignment"
 CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
 SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
-BEST = ("update", "bleu", "nll_per_word")  # of the validation of the best checkpoint
+ABOUT = {  # other numbers of the summary: their keys in results.json
+    **{f"best/{name}": f"valid.{name}" for name in ("update", "bleu", "nll_per_word")},
+    **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
+    **{name: name for name in ("parameters", "max_length", "model", "scoring")},
+}
 OPEN_BUCKET = 10  # words: the width that the bucket without an end is given
 
 Images = Mapping[str, Image.Image]
@@ -89,49 +94,51 @@ def log_run(
     pictures = {file.stem: Image.open(file) for file in figures if file.suffix == ".png"}
     for logger in loggers:
         with warn_on_error(f"logging the test to {type(logger).__name__}"):
-            log_curves(logger, length_curves(comparison), update)
-            log_summary(logger, summary_of(comparison), run.config, update)
-            log_images(logger, FIGURES, pictures, update)
             if isinstance(logger, WandbLogger):
-                scores = run.scores[list(COLUMNS)].astype(object)
-                log_table(logger, SCORES, scores.where(scores.notna(), None))
-                log_table(logger, TRANSLATIONS, _translations(run, pictures))
-                if page is not None:
-                    log_page(logger.experiment, PAGE, page)
+                _log_to_wandb(logger, comparison, pictures, page)
+            else:
+                _log_numbers(logger, comparison, update)
+            log_images(logger, FIGURES, pictures, update)
             logger.save()
 
 
-def log_curves(logger: Logger, rows: Sequence[Mapping[str, float]], update: int) -> None:
-    """Logs curves over length, a row a bucket.
-
-    W&B and TensorBoard draw them over the length, so that the curves of several runs overlay.
-    """
-    if isinstance(logger, WandbLogger):
-        run = logger.experiment
-        run.define_metric(LENGTH, summary="none")
-        for key in {key for row in rows for key in row} - {LENGTH}:
-            # by its full name, after WandbLogger's rule for *; its last value is no summary
-            run.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
-        for row in rows:
-            run.log(dict(row))
-    elif isinstance(logger, TensorBoardLogger):
-        for row in rows:
-            values = {key: value for key, value in row.items() if key != LENGTH}
-            logger.log_metrics(values, step=int(row[LENGTH]))
-    else:
-        for row in rows:
-            logger.log_metrics(dict(row), step=update)
-
-
-def log_summary(
-    logger: Logger, values: Mapping[str, Any], config: dict[str, Any], update: int
+def _log_to_wandb(
+    logger: WandbLogger, comparison: Comparison, pictures: Images, page: Path | None
 ) -> None:
-    """Logs single numbers of the whole run."""
-    numbers = {key: value for key, value in values.items() if isinstance(value, int | float)}
-    if isinstance(logger, WandbLogger):
-        logger.experiment.summary.update(dict(values))
-    elif isinstance(logger, TensorBoardLogger):
-        logger.log_hyperparams(config, numbers, step=update)
+    """Logs all but the pictures; the curves over length have the length as their axis."""
+    import wandb
+
+    (run,) = comparison.runs
+    rows = length_curves(comparison)
+    logger.experiment.define_metric(LENGTH, summary="none")
+    for key in {key for row in rows for key in row} - {LENGTH}:
+        # by its full name, after WandbLogger's rule for *; its last value is no summary
+        logger.experiment.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
+    for row in rows:
+        logger.experiment.log(row)
+    logger.experiment.summary.update(summary_of(comparison))
+    scores = run.scores[list(COLUMNS)].astype(object)
+    for name, table in {
+        SCORES: scores.where(scores.notna(), None),
+        TRANSLATIONS: _translations(run, pictures),
+    }.items():
+        cells = table.map(lambda cell: wandb.Image(cell) if isinstance(cell, Image.Image) else cell)
+        logger.log_table(name, list(table), cells.to_numpy().tolist())
+    if page is not None:
+        # inject=False: W&B would add a style sheet of its own servers
+        logger.experiment.log({PAGE: wandb.Html(page, inject=False)})
+
+
+def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
+    """Logs curves and summary; TensorBoard draws the curves over the length."""
+    (run,) = comparison.runs
+    values = summary_of(comparison).items()
+    numbers = {key: value for key, value in values if isinstance(value, int | float)}
+    board = isinstance(logger, TensorBoardLogger)
+    for row in length_curves(comparison):
+        logger.log_metrics(row, step=int(row[LENGTH]) if board else update)
+    if isinstance(logger, TensorBoardLogger):
+        logger.log_hyperparams(run.config, numbers, step=update)
     else:
         logger.log_metrics(numbers, step=update)
 
@@ -149,21 +156,6 @@ def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
         for canvas, image in zip(canvases, images.values(), strict=True):
             canvas.paste(image)  # W&B wants one size for all pictures of a key
         logger.log_image(key, canvases, update, caption=list(images))
-
-
-def log_table(logger: WandbLogger, key: str, table: pd.DataFrame) -> None:
-    """Logs a table; a cell may be a picture or None."""
-    import wandb
-
-    cells = table.map(lambda cell: wandb.Image(cell) if isinstance(cell, Image.Image) else cell)
-    logger.log_table(key, list(table), cells.to_numpy().tolist())
-
-
-def log_page(run: Any, key: str, page: Path) -> None:
-    """Logs a page to a run of W&B as it is: W&B would add a style sheet of its own servers."""
-    import wandb
-
-    run.log({key: wandb.Html(page, inject=False)})
 
 
 def length_curves(comparison: Comparison) -> list[dict[str, float]]:
@@ -195,12 +187,8 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     for row in frame[(frame["key"] == "bleu") & (frame["statistic"] == LEFT)].itertuples():
         for ending, value in (("", row.value), ("_low", row.low), ("_high", row.high)):
             values[f"test/{row.set}/bleu_retention{ending}"] = value
-    for name in BEST:
-        values[f"best/{name}"] = (run.results.get("valid") or {}).get(name)
-    for name in ("parameters", "max_length", "model", "scoring"):
-        values[name] = run.results.get(name)
-    for name in ("hours", "target_words_per_second", "peak_memory"):
-        values[f"train/{name}"] = (run.results.get("train") or {}).get(name)
+    about = flatten(run.results)
+    values |= {key: about.get(name) for key, name in ABOUT.items()}
     return {key: value for key, value in values.items() if not pd.isna(value)}
 
 

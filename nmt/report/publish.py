@@ -17,7 +17,7 @@ from nmt.evaluation.table import score_table, write_scores
 from nmt.report.comparison import compare_runs, only
 from nmt.report.figures import draw_figures
 from nmt.report.loggers import log_run
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import bleu_by_length
 from nmt.utils.environment import rank

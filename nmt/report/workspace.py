@@ -1,12 +1,10 @@
-"""A W&B workspace that lays runs over one another in native panels, and the comparison page beside.
+"""A W&B workspace that lays runs over one another in native panels.
 
 The panels draw what `nmt.report.loggers` and the training log. `wandb-workspaces` is an extra.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 from nmt.report.comparison import Comparison
@@ -19,12 +17,10 @@ from nmt.report.loggers import (
     SCORES,
     TRANSLATIONS,
     UPDATE,
-    log_page,
 )
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
-from nmt.utils.errors import InputError, RunError, first_line
+from nmt.utils.errors import InputError
 
-COMPARISON = "comparison/page"
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",
     "valid/nll_per_word": "Development NLL per word (nats)",
@@ -42,14 +38,14 @@ def check_project(text: str) -> None:
         InputError: for what is no ENTITY/PROJECT, without the extra, and without a login.
     """
     need("wandb_workspaces.workspaces", "wandb", f"wandb={text}")
-    if not re.fullmatch(r"[\w.-]+/[^/\\#?%:\s]+", text):
+    if text.count("/") != 1:
         raise InputError(f"wandb={text}: must be ENTITY/PROJECT, such as my-team/nmt")
     if not has_wandb_key():
         raise InputError(f"wandb={text}: {WITHOUT_KEY}")
 
 
 def build_workspace(project: str, comparison: Comparison) -> Any:
-    """A `wandb_workspaces.workspaces.Workspace` over all runs of ENTITY/PROJECT."""
+    """A `wandb_workspaces.workspaces.Workspace` over all runs of ENTITY/PROJECT, which can be saved."""
     from wandb_workspaces import workspaces
     from wandb_workspaces.reports import v2
 
@@ -72,7 +68,7 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
         "Translations": [v2.WeavePanelSummaryTable(table_name=TRANSLATIONS)],
         "Pages": [
             v2.MediaBrowser(title="Figures", media_keys=[FIGURES]),
-            v2.MediaBrowser(title="Pages", media_keys=[COMPARISON, PAGE]),
+            v2.MediaBrowser(title="Pages", media_keys=[PAGE]),
         ],
     }
     columns = ["run:displayName", "config:model.value.title", "config:seed.value"]
@@ -87,25 +83,3 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
         ],
         runset_settings=workspaces.RunsetSettings(pinned_columns=columns),
     )
-
-
-def save_workspace(project: str, comparison: Comparison, page: Path) -> str:
-    """Saves the workspace of ENTITY/PROJECT, logs the comparison page, and returns the address.
-
-    Raises:
-        RunError: if W&B does not take them.
-    """
-    import wandb
-
-    entity, _, name = project.partition("/")
-    title = f"comparison: {page.parent.resolve().name}"
-    try:
-        with wandb.init(
-            entity=entity, project=name, name=title, job_type="comparison", dir=str(page.parent)
-        ) as run:
-            log_page(run, COMPARISON, page)
-        return str(build_workspace(project, comparison).save().url)
-    except Exception as error:  # the network, the key, the rights, the service
-        raise RunError(
-            f"wandb={project}: not saved ({first_line(error)}); the page is {page}"
-        ) from error

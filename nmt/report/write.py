@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt.config import PageConfig
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.table import Table
 from nmt.report.tables import bleu_by_length, write_tables
 from nmt.utils.files import write_text

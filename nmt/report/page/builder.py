@@ -36,9 +36,6 @@ from nmt.report.tables import (
 from nmt.utils.files import write_text
 from nmt.utils.text import counted, printable
 
-LONG_WORDS = 30
-"""Shortest sentence that translations side by side begin with, if all test sets have longer ones."""
-
 SECTIONS = {
     "length": "By length",
     "claims": "Claims",
@@ -71,7 +68,7 @@ def build_page(
     """
     report = report or PageConfig()
     runs, sets = comparison.runs, comparison.sets
-    models, live, left_out = fitted_models(runs, report)
+    models, live = fitted_models(runs, report)
     alignments, translations = fitted_sentences(comparison, report.sentences)
     data = {
         "overview": overview(comparison),
@@ -83,51 +80,41 @@ def build_page(
     digests = [hashlib.sha256(text.encode()).digest() for text in (program, library)]
     scripts = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
     missing = {
-        "live": not (models or left_out),
+        "live": not models,
         "significance": len(runs) == 1,
         "claims": claims is None,
         "training": not any(r.results.get("train") or r.results.get("history") for r in runs),
     }
-    longest = [comparison.by_length(name)["from"].max() for name in sets]
-    outside = sum(run.external for run in runs)
-    counts = [counted(len(runs) - outside, "run")] * (outside < len(runs))
-    if outside:
-        counts.append(counted(outside, "other system" if counts else "system"))
-    text = (
-        _templates()
-        .get_template("page.html")
-        .render(
-            scripts=Markup(" ".join(scripts)),
-            workers="blob:" if models else Markup("'none'"),
-            style=Markup(embed.asset("style.css")),
-            program=Markup(program),
-            payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
-            title=title or names_of(comparison.groups),
-            subtitle=" and ".join(counts) + (f" on {', '.join(sets)}" if sets else ""),
-            sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
-            alone=len(runs) == 1,
-            sets=[
-                {
-                    "name": name,
-                    "headline": headline(comparison, name),
-                    "retention": retention_table(comparison, name),
-                    "lengths": lengths_table(comparison, name, keys=["bleu"]),
-                    "scores": scores_table(comparison, name),
-                    "seeds": seeds_table(comparison, name),
-                }
-                for name in sets
-            ],
-            unfinished=["/".join(folder.parts[-2:]) for folder in comparison.unfinished],
-            left_out=left_out,
-            fewest=FEWEST,
-            level=LEVEL,
-            least=LONG_WORDS if longest and min(longest) > LONG_WORDS else 0,
-            training=training_table(runs),
-            published=paper_table(),
-            settings=settings_table(runs),
-            claims=claims,
-            commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
-        )
+    template = _templates().get_template("page.html")
+    text = template.render(
+        scripts=Markup(" ".join(scripts)),
+        workers="blob:" if models else Markup("'none'"),
+        style=Markup(embed.asset("style.css")),
+        program=Markup(program),
+        payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
+        title=title or names_of(comparison.groups),
+        subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
+        sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
+        alone=len(runs) == 1,
+        sets=[
+            {
+                "name": name,
+                "headline": headline(comparison, name),
+                "retention": retention_table(comparison, name),
+                "lengths": lengths_table(comparison, name, keys=["bleu"]),
+                "scores": scores_table(comparison, name),
+                "seeds": seeds_table(comparison, name),
+            }
+            for name in sets
+        ],
+        unfinished=["/".join(folder.parts[-2:]) for folder in comparison.unfinished],
+        fewest=FEWEST,
+        level=LEVEL,
+        training=training_table(runs),
+        published=paper_table(),
+        settings=settings_table(runs),
+        claims=claims,
+        commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
     )
     write_text(Path(path), text)
     return Path(path)

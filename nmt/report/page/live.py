@@ -15,53 +15,40 @@ from nmt.report.page import embed
 from nmt.report.runs import FinishedRun, grouped
 
 FILE = "live.bin"
-LIMIT = 12_000_000
-"""Bytes that all models of a page take at most with `report.live=auto`."""
-
-OFFERED = 80
-"""Sentences of the test sets that a person can take."""
+LIMIT = 12_000_000  # bytes that all models of a page take at most with `report.live=auto`
+OFFERED = 80  # sentences of the test sets that a person can take
 
 
 def fitted_models(
     runs: Sequence[FinishedRun], report: PageConfig
-) -> tuple[dict[str, str], dict[str, Any] | None, dict[str, str]]:
+) -> tuple[dict[str, str], dict[str, Any] | None]:
     """The models of a page: one run a group, as many as fit.
 
     Models with and without attention alternate, those with the largest `max_length` first; with
     `report.live=auto`, as long as all together are within LIMIT.
 
     Returns:
-        What the page holds by id of its element (program of the worker, models); labels of the
-        models and sentences to begin with, or None without models; and why the models of other
-        runs are not in the page, by label.
+        What the page holds by id of its element (program of the worker, models); and labels of the
+        models and sentences to begin with, or None without models.
     """
-    if report.live is False:
-        return {}, None, {}
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
-    left_out = {}
-    for members in grouped(runs).values():
-        run = next((run for run in members if _file(run).is_file()), None)
-        if run is not None:
+    for members in grouped(runs).values() if report.live is not False else ():
+        if run := next((run for run in members if _file(run).is_file()), None):
             kinds["model.scoring._target_" in run.flat].append(run)
-        elif not members[0].external:
-            left_out[members[0].label] = f"its folder holds no {FILE}; its train.log says why"
     for alike in kinds.values():
         alike.sort(key=lambda run: -(run.results.get("max_length") or 0))
-    room = LIMIT if report.live == "auto" else float("inf")
     models: dict[str, str] = {}
+    size = 0
     for run in (run for pair in zip_longest(*kinds.values()) for run in pair if run):
         model = base64.b64encode(_file(run).read_bytes()).decode("ascii")
-        if len(model) <= room:
-            room -= len(model)
+        if report.live is True or size + len(model) <= LIMIT:
             models[run.label] = model
-        else:
-            limit = f"all models together take {LIMIT // 10**6} MB at most"
-            left_out[run.label] = f"{limit}; report.live=true takes all"
+            size += len(model)
     if not models:
-        return {}, None, left_out
+        return {}, None
     payloads = {f"live-{n}": model for n, model in enumerate(models.values())}
     payloads["live-program"] = embed.packed(embed.program("model/worker.mjs"))
-    return payloads, {"models": list(models), "sentences": _offered(runs)}, left_out
+    return payloads, {"models": list(models), "sentences": _offered(runs)}
 
 
 def _file(run: FinishedRun) -> Path:

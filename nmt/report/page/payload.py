@@ -9,21 +9,18 @@ import json
 import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
 from nmt.evaluation.scores.bleu import bleu as bleu_of_statistics
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import caption
-from nmt.report.heatmap import spread
+from nmt.report.heatmap import Item, spread
 from nmt.report.page.embed import packed
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import heading
 
-Item = TypeVar("Item")
-
-MAX_TESTS = 20_000  # rows of differences on a page: a megabyte or so
 MAX_TRANSLATION_BYTES = 800_000  # of a page; sentences are thinned out to fit
 MAX_ALIGNMENT_BYTES = 1_900_000  # likewise
 
@@ -34,9 +31,6 @@ def overview(comparison: Comparison) -> dict[str, Any]:
     of = {run.label: n for n, name in enumerate(groups) for run in comparison.groups[name]}
     scores = comparison.scores
     scores = scores[(scores["bucket"] != "all") & scores["subset"].isin(["all", "no_unk"])]
-    tests = comparison.differences
-    if len(tests) > MAX_TESTS:
-        tests = tests[tests["bucket"] == "all"].head(MAX_TESTS)
     compared = comparison.curves.query("kind == 'difference'")
     return {
         "runs": [
@@ -78,7 +72,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
             *("set", "key", "kind", "name", "other", "words", "value", "low", "high"),
         ),
         "differences": _rows(
-            tests,
+            comparison.differences,
             *("set", "score", "a", "b", "bucket", "delta", "low", "high", "p_corrected"),
             "sentences",
         ),

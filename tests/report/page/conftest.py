@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nmt.report.comparison import compare_runs
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import CHROMIUM, CURVES, Opened, until
 from tests.helpers.run_folders import MARKUP

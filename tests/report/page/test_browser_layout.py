@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.report.comparison import compare_runs
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import ENCDEC, IN_BROWSER, Opened, barriers, drawn_after, lines
 from tests.helpers.run_folders import make_run

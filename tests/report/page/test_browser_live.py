@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.report.comparison import compare_runs
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
 from tests.helpers.live import drawn_model, rounded, write_live

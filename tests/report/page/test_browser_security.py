@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.report.comparison import compare_runs
-from nmt.report.page import build_page
+from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, until
 

@@ -6,12 +6,8 @@ export async function inflateBytes(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-export async function inflate(base64) {
-  return new TextDecoder().decode(await inflateBytes(base64));
-}
-
 /** The text of an element of the page. */
-export const unpack = (identity) => inflate(document.getElementById(identity).textContent);
+export const unpack = async (identity) => new TextDecoder().decode(await inflateBytes(document.getElementById(identity).textContent));
 
 /** Starts the chart library once. */
 let library = null;

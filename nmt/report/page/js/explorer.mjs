@@ -8,8 +8,6 @@ import { heatmap } from "./heatmap.mjs";
 import { readLink, shareField } from "./share.mjs";
 import { onResize, stepper } from "./stepper.mjs";
 
-const TYPICAL = 12; // words of the sentence that is shown first, at least
-
 /** Starts the explorer over {set: sentences}; returns {has, open}. */
 export function startExplorer(alignments) {
   const ui = Object.fromEntries(["set", "sort", "find", "sentence", "run", "map", "said", "energies", "runners"].map((name) => [name, byId(`explorer-${name}`)]));
@@ -130,7 +128,7 @@ export function startExplorer(alignments) {
   const reveal = () => byId("explorer-section").scrollIntoView({ block: "start" });
   openSet(state.set);
   if (followLink()) reveal();
-  else openSentence(alignments[state.set].find(({ length }) => length >= TYPICAL) ?? alignments[state.set][0]);
+  else openSentence(alignments[state.set][Math.floor(alignments[state.set].length / 2)]); // neither short nor long
   return {
     has: (set, id) => Boolean(find(set, id)),
     open: (set, id) => { if (open(set, id)) { reveal(); byId("explorer-stage").focus({ preventScroll: true }); } },

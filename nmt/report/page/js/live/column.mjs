@@ -5,7 +5,7 @@ import { runnerRows, weightRow } from "../bars.mjs";
 import { h } from "../dom.mjs";
 import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
-import { drawStates, likeness } from "./vector.mjs";
+import { drawStates } from "./vector.mjs";
 
 const SHOWN = 6; // source words of a step
 
@@ -62,9 +62,7 @@ export function column(model, { choose, force }) {
     ui.figures.replaceChildren(...Object.entries(figures).map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
     ui.states.replaceChildren();
     if (record.states) {
-      const S = record.source.length;
-      const first = likeness(record.states, S).findLastIndex((value) => value < 0.5) + 1;
-      ui.states.append(h("p", { class: "see", text: `The vector as it fills: a column a source word, a row a unit. The last column is c, all that the decoder gets; the cosine between the columns and c stays above one half from “${record.source[first]}” on (word ${first + 1} of ${S}).` }), drawStates(record.states, record.source));
+      ui.states.append(h("p", { class: "see", text: "The vector as it fills: a column a source word, a row a unit. The last column is c, all that the decoder gets." }), drawStates(record.states, record.source));
     }
   }
 

@@ -31,14 +31,3 @@ function rgb(colour) {
   const digits = colour.trim().replace("#", "");
   return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
 }
-
-/** Cosine of each state with the last one: how much of the final vector is there after word j. */
-export function likeness(states, S) {
-  const H = states.length / S;
-  const last = states.subarray((S - 1) * H);
-  const length = (v) => Math.sqrt(v.reduce((sum, x) => sum + x * x, 0)) || 1;
-  return Array.from({ length: S }, (_, j) => {
-    const state = states.subarray(j * H, (j + 1) * H);
-    return state.reduce((sum, x, i) => sum + x * last[i], 0) / (length(state) * length(last));
-  });
-}
