@@ -1,6 +1,6 @@
 """The models of the paper, as Lightning trains them.
 
-`networks` and `ensemble` build what translates, without Lightning; only `nmt.models.RNNsearch`,
+`networks` and `ensemble` build networks that translate, without Lightning. Only `nmt.models.RNNsearch`,
 `RNNencdec` and `Translator` import it.
 """
 

@@ -28,9 +28,9 @@ from nmt.models.optimizer import make_optimizer
 
 
 class Translator(pl.LightningModule, ABC):
-    """Trains p(y | x); `network` computes it, and is all that translating needs.
+    """Trains p(y | x), which `network` computes.
 
-    A model is a subclass with a static method `parts`, which gives the encoder and the decoder's
+    A model is a subclass with a static method `parts`, which returns the encoder and the decoder's
     context.
 
     Args:
@@ -39,11 +39,11 @@ class Translator(pl.LightningModule, ABC):
         source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
 
     Attributes:
-        config: the same as checked objects.
-        network: the equations, all that translating needs (`nmt.layers.Network`).
-        graphs: the CUDA graphs that its loss is replayed from.
-        vocabularies: of the source and of the target, from the trainer's data module or a checkpoint.
-        description: further plain entries for a checkpoint's `nmt`.
+        config: the same configuration as validated objects.
+        network: the `nmt.layers.Network`; translating needs nothing else of the model.
+        graphs: the CUDA graphs that compute the training loss.
+        vocabularies: source and target vocabulary, from the trainer's data module or a checkpoint.
+        description: further entries of a checkpoint's `nmt`, as plain containers.
     """
 
     def __init__(self, config: dict[str, Any], source_size: int, target_size: int) -> None:
@@ -52,7 +52,7 @@ class Translator(pl.LightningModule, ABC):
         self.config = load_plain(config)
         self.vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self.description: dict[str, Any] = {}
-        self.finite = torch.tensor(True)  # whether every gradient so far was
+        self.finite = torch.tensor(True)  # whether every gradient so far was finite
         self.log_sums = Sums(2)  # NLL and words since the last log entry
         sentences = self.config.evaluation.valid_sentences
         self.valid_metrics = HeldOutMetrics(self.config, "data.valid", sentences)
@@ -64,31 +64,31 @@ class Translator(pl.LightningModule, ABC):
     @staticmethod
     @abstractmethod
     def parts(model: ModelConfig, source_size: int) -> Parts:
-        """The encoder, and the context of the decoder for its annotations."""
+        """Returns the encoder, and the context that the decoder forms from its annotations."""
 
     def forward(self, batch: Batch) -> Likelihood:
-        """The likelihood of the given translations, with readouts and attention."""
+        """Returns the likelihood of the given translations, with readouts and attention."""
         likelihood: Likelihood = self.network(
             batch.source, batch.source_mask, batch.target, batch.target_mask
         )
         return likelihood
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
-        """The loss: NLL of a sentence in nats, summed over words, averaged over sentences."""
+        """Returns the loss: NLL in nats, summed over a sentence's words and averaged over sentences."""
         words = (batch.source, batch.source_mask, batch.target, batch.target_mask)
         nll = self.graphs.loss(self.network, words)
         self._log_nll(nll.detach(), batch, index)
         return {
             "loss": nll * batch.weight,
             "words": batch.words,
-            # made where the others are: a copy from the host's ordinary memory makes a GPU wait
+            # created on the device: a copy from pageable host memory synchronizes the GPU
             "sentences": torch.full_like(batch.words, len(batch.rows)),
         }
 
     def _log_nll(self, nll: Tensor, batch: Batch, index: int) -> None:
         """Logs the NLL per word of all updates since the last log entry.
 
-        That of a single update would be of one length: batches come sorted, pool by pool.
+        The NLL of one update is biased by length, because batches of a pool come in order of length.
         """
         if self._trainer is None:
             return
@@ -118,7 +118,7 @@ class Translator(pl.LightningModule, ABC):
         ).to(self.device)
 
     def test_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
-        """Adds a batch of a test set of the data module to its metrics; translations are greedy."""
+        """Adds a batch of a test set to its metrics; translations are decoded greedily."""
         splits = list(self.trainer.datamodule.prepared.test.values())  # type: ignore[attr-defined]
         metrics = self.test_metrics[dataloader_idx]
         self._evaluate(batch, metrics, splits[dataloader_idx])  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ class Translator(pl.LightningModule, ABC):
     ) -> None:
         """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
-        `nmt.fused.gpu.adadelta` does so itself, on its way over the gradients.
+        `nmt.fused.gpu.adadelta` scales them itself, in the kernel that reads them.
         """
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
@@ -158,7 +158,7 @@ class Translator(pl.LightningModule, ABC):
         self.finite = norm.isfinite() & self.finite
 
     def setup(self, stage: str) -> None:
-        """Takes the vocabularies of the data; drops CUDA graphs of an earlier fit."""
+        """Takes the vocabularies of the data module; drops CUDA graphs of an earlier fit."""
         self.graphs.clear()
         data = self._trainer and self.trainer.datamodule  # type: ignore[attr-defined]
         if isinstance(data, TranslationData):
@@ -167,17 +167,17 @@ class Translator(pl.LightningModule, ABC):
             self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:
-        """Drops CUDA graphs: Lightning frees what they rest on, and a test needs their memory."""
+        """Drops CUDA graphs: Lightning frees the tensors they use, and a test needs their memory."""
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates())
 
     def _updates(self) -> int:
-        """Updates that the trainer plans, which the schedule of the learning rate spans.
+        """Returns the number of updates that the trainer plans; the learning-rate schedule spans them.
 
-        Lightning's `estimated_stepping_batches` would begin the loader before a resumed training
-        knows its update.
+        Lightning's `estimated_stepping_batches` would start the loader before a resumed run knows its
+        update.
         """
         limits = [self.config.trainer["max_steps"]]
         if self._trainer is not None:
@@ -188,7 +188,7 @@ class Translator(pl.LightningModule, ABC):
         return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds what translating elsewhere needs, and the sums since the last log entry, of all devices."""
+        """Adds vocabularies, `description`, and the sums of all devices since the last log entry."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = dict(self.description)
@@ -197,7 +197,7 @@ class Translator(pl.LightningModule, ABC):
                 checkpoint["nmt"][f"{side}_vocabulary"] = vocabulary.state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Takes the vocabularies, and on one device the sums since the last log entry."""
+        """Restores the vocabularies, and on rank 0 the sums since the last log entry."""
         stored = checkpoint["nmt"]
         self.vocabularies = (
             load_vocabulary(stored["source_vocabulary"]),
@@ -208,18 +208,18 @@ class Translator(pl.LightningModule, ABC):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *options: Any, **named: Any) -> Any:
-        """The trained model, as Lightning loads it; raises InputError as `read_checkpoint`."""
+        """Returns the trained model, as Lightning loads it; raises InputError as `read_checkpoint`."""
         read_checkpoint(checkpoint_path, named.pop("trust", ()))
         return super().load_from_checkpoint(checkpoint_path, *options, **named)
 
 
 class RNNsearch(Translator):
-    """Each target word is written from an expected annotation c_i = Σ_j α_ij h_j of its own."""
+    """Predicts each target word from its own expected annotation c_i = Σ_j α_ij h_j."""
 
     parts = staticmethod(rnnsearch)
 
 
 class RNNencdec(Translator):
-    """Every target word is written from the same context c_i = →h_Tx."""
+    """Predicts every target word from the same context c_i = →h_Tx."""
 
     parts = staticmethod(rnnencdec)

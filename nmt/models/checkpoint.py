@@ -1,4 +1,4 @@
-"""The checkpoint format: Lightning's, with what translating elsewhere needs.
+"""The checkpoint format: Lightning's, plus what translating elsewhere needs.
 
 `hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
 `source_vocabulary` and `target_vocabulary` (their states), `fingerprint` (of the training and
@@ -30,15 +30,15 @@ KEY = "nmt"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint, read: everything that translating elsewhere needs.
+    """The content of a checkpoint: everything that translating elsewhere needs.
 
     Attributes:
-        vocabularies: of the source and of the target.
-        update: number of updates made.
-        weights: of the LightningModule.
-        fingerprint: of the training and development text.
+        vocabularies: source and target vocabulary.
+        update: number of updates so far.
+        weights: state_dict of the LightningModule.
+        fingerprint: hash of the training and development text.
         overrides: Hydra overrides that the training was started with.
-        outcome: `train`, `valid` and `history` of a finished run; empty before its end.
+        outcome: `train`, `valid` and `history` of a finished run; empty before it is finished.
         dictionary: source word to target word, learnt from attention at the end of training.
     """
 
@@ -53,7 +53,7 @@ class Checkpoint:
     dictionary: dict[str, str] | None
 
     def network(self, config: Config | None = None) -> Network:
-        """The trained network, ready to evaluate on the CPU, as `config` (or the stored one) says.
+        """Returns the trained network on the CPU, in evaluation mode; `config` replaces the stored one.
 
         Raises:
             InputError: if the network cannot be built, or the weights do not fit it.
@@ -82,15 +82,15 @@ def complete_checkpoint(
 
 
 def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
-    """Reads a checkpoint as data: no code of its own is run.
+    """Reads a checkpoint as data, without running any code from it.
 
     Args:
         path: the file.
         trust: modules outside `nmt` that its configuration may name.
 
     Raises:
-        InputError: when the file is missing, damaged, no checkpoint of this program, or names code
-            outside `nmt` and `trust`; naming file and field.
+        InputError: if the file is missing, damaged or not a checkpoint of nmt, or names code outside
+            `nmt` and `trust`; names file and field.
     """
     path = Path(path)
     if path.is_dir():
@@ -101,7 +101,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         raise InputError(f"checkpoint={path}: no such file")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of types that no checkpoint of nmt holds
+            warnings.simplefilter("ignore")  # about types that no checkpoint of nmt contains
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]

@@ -1,6 +1,6 @@
 """Ensembles: the probability of a word is the mean of the members' probabilities.
 
-B batch, K hypotheses a sentence, T target length, V vocabulary.
+B batch, K hypotheses per sentence, T target length, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from torch import Tensor, nn
 
 from nmt.layers import Likelihood, Network
 
-Parts = tuple[Any, ...]  # a memory, state or attention of each member
+Parts = tuple[Any, ...]  # one memory, state or attention per member
 
 
 class Ensemble(nn.Module):
     """p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x), with the interface of a `Network`.
 
-    The members share their vocabularies, and nothing else has to be alike. Weights of attention,
-    and log-normalisers, are means over the members that have attention; e_ij = log α_ij + log Z_i
-    is then no member's energy.
+    The members share their vocabularies; everything else may differ. Attention weights and
+    log-normalisers are means over the members that have attention, so that e_ij = log α_ij + log Z_i
+    is no member's energy.
     """
 
     def __init__(self, members: Sequence[Network]) -> None:
@@ -44,7 +44,7 @@ class Ensemble(nn.Module):
         return memories, states
 
     def step(self, state: Parts, memory: Parts) -> tuple[Tensor, Parts]:
-        """log of the mean probabilities (B, K, V): normalised already."""
+        """Returns log of the mean probabilities (B, K, V), which is normalised, and the attention."""
         parts = zip(self.networks, state, memory, strict=True)
         logits, attended = zip(*(m.step(*own) for m, *own in parts), strict=True)
         return mean_log_probability(logits), attended
@@ -54,12 +54,12 @@ class Ensemble(nn.Module):
         return tuple(member.advance(s, a, word) for member, s, a in parts)
 
     def logits(self, readouts: Parts) -> Tensor:
-        """log of the mean probabilities (B, T, V), given the readouts of a `Likelihood`."""
+        """Returns log of the mean probabilities (B, T, V), given the readouts of a `Likelihood`."""
         parts = zip(self.networks, readouts, strict=True)
         return mean_log_probability(member.logits(readout) for member, readout in parts)
 
     def forward(self, *words: Tensor) -> Likelihood:
-        """As `Network.forward`; the readouts are those of each member."""
+        """As `Network.forward`; the readouts are a tuple with one item per member."""
         members = [member(*words) for member in self.networks]
         log_p = torch.stack([-each.nll for each in members]).logsumexp(0) - math.log(len(members))
         return Likelihood(
@@ -71,12 +71,12 @@ class Ensemble(nn.Module):
 
 
 def mean_log_probability(logits: Iterable[Tensor]) -> Tensor:
-    """log of the mean over members of softmax(logits) (..., V)."""
+    """Returns log of the mean over members of softmax(logits) (..., V)."""
     members = [each.float().log_softmax(-1) for each in logits]
     return torch.stack(members).logsumexp(0) - math.log(len(members))
 
 
 def _mean(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """The mean of the items that are not None."""
+    """Returns the mean of the items that are not None; None if there are none."""
     known = [tensor.float() for tensor in tensors if tensor is not None]
     return torch.stack(known).mean(0) if known else None

@@ -1,4 +1,4 @@
-"""What a validation or a test of a model measures, as sums that do not depend on devices.
+"""The metrics of a validation or test, as sums that do not depend on the number of devices.
 
 B batch, S source length, T target length.
 """
@@ -27,7 +27,7 @@ SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
 class Sums(Metric):
-    """Sums in float64, over updates and devices, of `size` numbers."""
+    """Sums `size` numbers in float64, over updates and devices."""
 
     values: Tensor  # (size,)
 
@@ -36,7 +36,7 @@ class Sums(Metric):
         self.add_state("values", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, *numbers: Tensor) -> None:
-        """Adds a number () to each of the first sums."""
+        """Adds one number () to each sum, from the first on; later sums may be left out."""
         added = torch.stack([number.to(self.values) for number in numbers])
         self.values[: len(added)] += added
 
@@ -45,16 +45,15 @@ class Sums(Metric):
 
 
 class HeldOutMetrics(nn.Module):
-    """NLL, greedy BLEU by length, and statistics of the attention, of one text.
+    """NLL, greedy BLEU by length, and attention statistics of one text.
 
-    Each sentence is counted once, over all devices. `eos_weight` and `last_word_weight` are mean
-    weights of attention on `</s>` and on the last source word, which are high as long as attention
-    has not been learnt.
+    Each sentence is counted once, over all devices. `eos_weight` and `last_word_weight` are the mean
+    attention weights on `</s>` and on the last source word. Both are high until attention is learnt.
 
     Args:
         config: `evaluation`, `search.max_ratio` and the gold alignments of `data` are used.
         key: the section that describes the text, such as `data.valid`.
-        translated: number of sentences, from the first, that are translated for BLEU; None: all.
+        translated: how many of the first sentences to translate for BLEU; None: all.
     """
 
     def __init__(self, config: Config, key: str, translated: int | None) -> None:
@@ -74,9 +73,8 @@ class HeldOutMetrics(nn.Module):
         """Adds a batch.
 
         Args:
-            likelihood: of its target sentences.
-            split: the text, whose words and gold alignments its rows name; None: only NLL and
-                attention are measured.
+            likelihood: the likelihood of its target sentences.
+            split: the text that the batch's rows index; None measures only NLL and attention.
         """
         sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch))]
         if likelihood.weights is not None:
@@ -89,7 +87,7 @@ class HeldOutMetrics(nn.Module):
         self._add_translations(network, batch, split)
 
     def scores(self) -> dict[str, float]:
-        """The scores by name."""
+        """Returns the scores by name."""
         sums = dict(zip(SUMS, self.sums.compute().tolist(), strict=True))
         scores = {
             "nll_per_word": sums["nll"] / max(sums["words"], 1),
@@ -112,7 +110,7 @@ class HeldOutMetrics(nn.Module):
             metric.reset()
 
     def _add_alignments(self, batch: Batch, weights: np.ndarray, split: Pairs) -> None:
-        """Counts links against gold ones, of sentences that have them."""
+        """Compares links with the gold alignment, for sentences that have one."""
         for row, sentence in zip(batch.rows.tolist(), weights, strict=True):
             pair = split[row]
             gold = gold_links(pair, self.text, self.key)
@@ -145,7 +143,7 @@ class HeldOutMetrics(nn.Module):
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
-    """Of weights (B, T, S): target symbols, and the sums over them in the order of `ATTENTION`."""
+    """Returns the number of target symbols, and the sums of `ATTENTION` over weights (B, T, S)."""
     last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
     shares = []
     for position in (last, (last - 1).clamp(min=0)):

@@ -33,7 +33,7 @@ Parts = tuple[Encoder, Attention | FixedContext]
 
 
 def build_model(config: Config, source_size: int, target_size: int) -> Any:
-    """The `Translator` of a configuration, freshly initialised (seed before calling).
+    """Returns the `Translator` of a configuration, freshly initialised (seed before calling).
 
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
@@ -45,7 +45,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Any:
 
 
 def build_network(config: Config, source_size: int, target_size: int) -> Network:
-    """The network of a configuration, freshly initialised (seed before calling).
+    """Returns the network of a configuration, freshly initialised (seed before calling).
 
     Imports no Lightning, unless `model._target_` names a `Translator` of another package.
 
@@ -60,7 +60,7 @@ def build_network(config: Config, source_size: int, target_size: int) -> Network
 
 
 def assemble(config: Config, parts: Parts, target_size: int) -> Network:
-    """The initialised network of an encoder, a context and the sizes and options of `config`."""
+    """Builds and initialises the network of an encoder and a context, with the options of `config`."""
     model, (encoder, context) = config.model, parts
     decoder = Decoder(
         target_size,
@@ -80,13 +80,13 @@ def assemble(config: Config, parts: Parts, target_size: int) -> Network:
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:
-    """A bidirectional encoder, unless `model.encoder` names another, and attention (section 3)."""
+    """Returns a bidirectional encoder, unless `model.encoder` names another, and attention (section 3)."""
     encoder = make_encoder(model, source_size, BidirectionalEncoder)
     return encoder, make_attention(model, encoder.size)
 
 
 def rnnencdec(model: ModelConfig, source_size: int) -> Parts:
-    """A forward encoder and its last state as one fixed vector (section 2.1; Cho et al., 2014)."""
+    """Returns a forward encoder, and its last state as a fixed vector (section 2.1; Cho et al., 2014)."""
     encoder = make_encoder(model, source_size, ForwardEncoder)
     if not isinstance(encoder, ForwardEncoder):
         raise InputError(
@@ -100,7 +100,7 @@ PARTS = {"nmt.models.RNNsearch": rnnsearch, "nmt.models.RNNencdec": rnnencdec}
 
 
 def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -> Encoder:
-    """The encoder of `model.encoder`."""
+    """Creates the encoder of `model.encoder`."""
     sizes = (source_size, model.embedding, model.hidden)
     unit = partial(make, "model.unit", model.unit, GatedUnit)
     options = {"dropout": model.dropout, "unit": unit}
@@ -109,7 +109,7 @@ def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -
 
 
 def make_attention(model: ModelConfig, annotation: int) -> Attention:
-    """The attention of `model.attention` over annotations of a size, scored by `model.scoring`."""
+    """Creates `model.attention` with `model.scoring`; `annotation` is the size of an annotation."""
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
     scorer = named_class("model.scoring", model.scoring, Additive)
@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """An object of the class that a section names; the section's other keys are arguments, too."""
+    """Creates an object of the class that a section names; its other keys are further arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)
@@ -132,7 +132,7 @@ def make(
 
 
 def named_class(where: str, section: dict[str, Any] | None, default: type[Any]) -> type[Any]:
-    """The class that a section of the configuration names by `_target_`.
+    """Returns the class that a section of the configuration names by `_target_`.
 
     Raises:
         InputError: if there is no such class.

@@ -1,7 +1,7 @@
-"""Optimizers and learning-rate schedules from the classes that a configuration names.
+"""Creates optimizers and learning-rate schedules from the classes that a configuration names.
 
-A schedule is called with the optimizer, its arguments from the configuration, and `updates` (of the
-whole run) if its signature names it; it is stepped once an update.
+A schedule is called with the optimizer, its arguments from the configuration, and `updates` (the number
+of updates of the run) if its signature has that parameter. It steps once per update.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nmt.config import OptimizerConfig
 from nmt.config.loading import named_by
 from nmt.fused.gpu.backend import has_kernels
 
-FASTEST = {  # of the ways that torch has of making the same update
+FASTEST = {  # torch's fastest implementation of the same update
     "torch.optim.Adadelta": {"foreach": True},
     "torch.optim.Adam": {"fused": True},
     "torch.optim.AdamW": {"fused": True},
@@ -28,13 +28,13 @@ FASTEST = {  # of the ways that torch has of making the same update
 
 
 def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, updates: int) -> Any:
-    """An optimizer and its schedule, stepped once an update, as Lightning takes them.
+    """Returns an optimizer and its schedule, which steps once per update, in Lightning's format.
 
     Raises:
-        InputError: for a class that is not there, or refuses its arguments.
+        InputError: if a class does not exist or refuses its arguments.
     """
     target = config._target_
-    # torch has tuples where a configuration can only have lists
+    # torch expects tuples, and a configuration has only lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     tensors = list(parameters)
     fused = target == "torch.optim.Adadelta" and has_kernel(tensors, options)
@@ -47,7 +47,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
 
 
 def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
-    """Whether `FusedAdadelta` can take the place of `torch.optim.Adadelta`."""
+    """Whether `FusedAdadelta` can replace `torch.optim.Adadelta`."""
     return (
         all(isinstance(p, Tensor) for p in parameters)
         and all(p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
@@ -58,7 +58,7 @@ def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
 
 
 def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
-    """The schedule of the learning rate; raises InputError as `make_optimizer` does."""
+    """Returns the learning-rate schedule; raises InputError as `make_optimizer`."""
     own = dict(config.schedule)
     target = own.pop("_target_", None)
     with named_by(f"optimizer.schedule._target_={target}"):
@@ -69,14 +69,14 @@ def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """`optimizer.lr` after warm-up."""
+    """`optimizer.lr`, after warm-up."""
     return _warm(optimizer, warmup, lambda update: 1.0)
 
 
 def linear(
     optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
 ) -> LambdaLR:
-    """In a line from `optimizer.lr` to 0 at the last update, once `decay_from` of them are made."""
+    """Falls linearly from `optimizer.lr` to 0 at the last update, after a share `decay_from` of the updates."""
     if updates < 1:
         raise ValueError("needs trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)
@@ -88,10 +88,10 @@ def linear(
 
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """`optimizer.lr` at the end of warm-up, then falling as 1 / sqrt(update)."""
+    """`optimizer.lr` at the end of warm-up, then falls as 1 / sqrt(update)."""
     return _warm(optimizer, warmup, lambda update: (max(warmup, 1) / max(update + 1, 1)) ** 0.5)
 
 
 def _warm(optimizer: Optimizer, warmup: int, share: Callable[[int], float]) -> LambdaLR:
-    """`share` of the learning rate by the number of the update, from 0; before it, a rise from 0."""
+    """Rises linearly over the first `warmup` updates, then is `share(update)` of the learning rate."""
     return LambdaLR(optimizer, lambda n: (n + 1) / warmup if n < warmup else share(n))

@@ -44,8 +44,8 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
 
     Args:
         run: the run.
-        described: further entries: `train`, `valid` and `history` of the training, and those of
-            `describe_model`.
+        described: entries about the training (`train`, `valid`, `history`) and the model (as
+            `describe_model` returns them).
     """
     config = run.config
     return {

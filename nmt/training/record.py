@@ -16,7 +16,7 @@ from nmt.utils.errors import RunError
 
 log = logging.getLogger(__name__)
 
-LOG_INTERVAL_S = 10.0  # least seconds between lines of the log if there is no progress bar
+LOG_INTERVAL_S = 10.0  # least time between log lines if there is no progress bar
 
 ADVICE = (
     "the previous checkpoints are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
@@ -47,7 +47,7 @@ class TrainingRecord(pl.Callback):
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
         self._clock: float | None = None  # start of the updates since the last report
         self._begun = self._logged = time.monotonic()
-        self._planned_end = False
+        self._planned_end = False  # whether the last update was reached
 
     def state_dict(self) -> dict[str, Any]:
         now = time.monotonic()  # `hours` grows at each checkpoint by the time since the last one
@@ -106,7 +106,7 @@ class TrainingRecord(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Adds to the history, before ModelCheckpoints, which Lightning runs last, save it."""
+        """Adds an entry to the history. ModelCheckpoints save it, because Lightning runs them last."""
         self._clock = None
         if trainer.state.fn != "fit" or trainer.sanity_checking:
             return

@@ -65,8 +65,8 @@ class RunFolder:
         used = [path for path in (self.results, self.last, self.best) if path.exists()]
         if used and rank() == 0:
             raise InputError(
-                f"hydra.run.dir={self.path}: already contains a run ({used[0].name}). Add resume=auto "
-                "to resume it, or choose another hydra.run.dir."
+                f"hydra.run.dir={self.path}: already contains a run ({used[0].name}). To resume "
+                "a training, add resume=auto; otherwise choose another hydra.run.dir."
             )
 
 
