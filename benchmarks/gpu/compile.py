@@ -85,7 +85,7 @@ def runs(source: int, dtype: Any) -> None:
     import torch
 
     from nmt.fused.gpu.adadelta import FusedAdadelta
-    from nmt.fused.loop import Source, run_backward, run_forward
+    from nmt.fused.loop import AttentionInputs, run_backward, run_forward
     from nmt.fused.output import chunked_nll
     from nmt.layers import Additive, Dot, ScaledDot
 
@@ -108,9 +108,9 @@ def runs(source: int, dtype: Any) -> None:
     mask, C = new(BATCH, source, dtype=torch.bool), new(3 * HIDDEN, ANNOTATION)
     for scorer in (Additive, Dot, ScaledDot):
         scoring = scorer(ALIGNMENT, ALIGNMENT).requires_grad_(False).to("meta")
-        attended = Source(scoring, annotations, keys, mask, C)
+        attended = AttentionInputs(scoring, annotations, keys, mask, C)
         outputs, saved = run_forward(
-            *decoder, new(ALIGNMENT + 2 * HIDDEN, HIDDEN), U, source=attended
+            *decoder, new(ALIGNMENT + 2 * HIDDEN, HIDDEN), U, attended=attended
         )
         run_backward(saved, outputs[:2], scoring)
     rows, words = new(TARGET, MAXOUT), new(TARGET, dtype=torch.int64)

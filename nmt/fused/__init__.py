@@ -1,6 +1,6 @@
-"""The same functions as `nmt.layers`, several times faster: a backward pass over whole sentences.
+"""Faster versions of `nmt.layers` with a custom backward pass.
 
-`fuse(network)` puts them into a network. `nmt.fused.gpu` has what a GPU needs besides.
+`fuse(network)` puts them into a network. `nmt.fused.gpu` holds what only a GPU needs.
 """
 
 from nmt.fused.fuse import fuse, is_fused, plain_class

@@ -1,9 +1,9 @@
-"""Attention over the annotations of one batch, step by step, and its derivative, without autograd.
+"""Attention over the annotations of one batch, step by step, with its gradients, without autograd.
 
-Keys are prepared once, and their gradients are summed over the steps. Nothing of size B x S x N is
-kept for a step. `nmt.fused.gpu.kernels` offers the same as Triton kernels.
+Keys are prepared once, and their gradients are summed over the steps. No B x S x N tensor is saved per
+step. `nmt.fused.gpu.kernels` offers the same as Triton kernels.
 
-B batch, K queries a sentence, T target length, S source length, A annotation, N alignment.
+B batch, K queries per sentence, T target length, S source length, A annotation size, N alignment size.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Entries of a buffer that, per thread, stay in the cache of a CPU core, and that fill a GPU.
-CACHED, CACHED_ON_A_GPU = 2**17, 2**27
-BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # e^2x is a normal number within them
+# Buffer size in entries: per CPU thread, so that it fits the cache; and on a GPU.
+BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
+BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
 
 softmax_backward = torch.ops.aten._softmax_backward_data
 
 
 def attention_steps(scoring: Any, *tensors: Tensor) -> DotSteps:
-    """The steps of an `Additive` or `Dot`; see `DotSteps` for the other arguments."""
+    """Returns the steps of an `Additive` or `Dot`; see `DotSteps` for the other arguments."""
     return (AdditiveSteps if isinstance(scoring, Additive) else DotSteps)(scoring, *tensors)
 
 
@@ -33,7 +33,7 @@ class DotSteps:
     """Attention with scores scale · qᵀk over annotations (B, S, A), keys (B, S, N), mask (B, S)."""
 
     def __init__(self, scoring: Any, annotations: Tensor, keys: Tensor, mask: Tensor) -> None:
-        # in 16 bits tanh is several times slower on a CPU, and the sum before it has three digits
+        # scores are computed in float32 at least: 16 bits hold two or three digits
         self.keys = keys.to(accumulate_dtype(keys.dtype))
         self.scoring = scoring
         self.annotations = annotations
@@ -42,7 +42,7 @@ class DotSteps:
     def attend(
         self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
     ) -> None:
-        """Writes α (B, S), log Z (B) and c (B, A) for a query (B, N)."""
+        """Writes α (B, S), log Z (B) and c (B, A) of a query (B, N) to the last three arguments."""
         scores = self.scores(query.to(self.keys.dtype)).masked_fill_(self.padding, -torch.inf)
         torch.logsumexp(scores, 1, out=log_normaliser)
         torch.softmax(scores, 1, out=weights)
@@ -57,8 +57,8 @@ class DotSteps:
         grad_scores: Tensor,
         grad_query: Tensor,
     ) -> None:
-        """Writes the gradients of scores (B, S) and query (B, N) from that of the context."""
-        # a row vector times a matrix is ten times as fast on a CPU as a matrix times a column
+        """Writes the gradients of scores (B, S) and query (B, N), given the gradient of c (B, A)."""
+        # on a CPU, a row vector times a matrix is ten times as fast as a matrix times a column
         grad_weights = torch.bmm(grad_context.unsqueeze(1), self.annotations.transpose(1, 2))
         dtype = weights.dtype
         grad_weights = grad_weights.squeeze(1).to(dtype)
@@ -66,27 +66,30 @@ class DotSteps:
         grad_query.copy_(self.query_gradient(grad_scores, query.to(dtype)))
 
     def scores(self, query: Tensor) -> Tensor:
-        """(B, S) of a query (B, N)."""
+        """Returns the scores (B, S) of a query (B, N)."""
         product = torch.bmm(query.unsqueeze(1), self.keys.transpose(1, 2))
         return product.squeeze(1).mul_(self.scoring.scale)
 
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
-        """(B, N) from the gradient of its scores (B, S); called once a step."""
+        """Returns the gradient of a query (B, N), given the gradient of its scores (B, S).
+
+        Call it once per step: `AdditiveSteps` also adds to the gradients of keys and v here.
+        """
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        """Those of keys (B, S, N) and the score's parameters, from all steps (T, B, S | N)."""
+        """Returns the gradients of keys and scoring parameters, from all steps (T, B, S | N)."""
         return (dot_gradient(grad_scores, queries.to(self.keys.dtype), self.scoring.scale),)
 
 
 def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
-    """That of the keys (B, S, N) for products with queries (T, B, N), from (T, B, S)."""
+    """Returns the gradient of the keys (B, S, N) for dot-product scores (T, B, S)."""
     # (B, S, T) x (B, T, N)
     return torch.bmm(grad_scores.permute(1, 2, 0), queries.transpose(0, 1)).mul_(scale)
 
 
 class AdditiveSteps(DotSteps):
-    """The same with scores v_aᵀ tanh(q + k).
+    """The same with scores v_aᵀ tanh(q + k). In 16 bits, tanh is several times slower on a CPU.
 
     The backward pass computes tanh again, in one buffer for all steps. With
     r = (1 - tanh) / 2 (`Halves`) the derivative of tanh is 4 (r - r²).
@@ -122,39 +125,39 @@ class AdditiveSteps(DotSteps):
 
 
 class Halves:
-    """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) of K queries a sentence and the same keys.
+    """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence and the same keys.
 
-    The exponential of each query and key is computed once. A pair of them then costs a product and
-    a quotient, a tenth of the time of tanh. If both are beyond `BOUNDS` with opposite signs, the
-    result is that of the clamped values.
+    The exponential of each query and key is computed once. A pair then costs one product and one
+    quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
 
-    The sentences are cut into parts, which use one buffer in turn.
+    The batch is processed in parts that share one buffer.
 
     Args:
         keys: (B, S, N).
-        queries: K.
+        queries_per_sentence: K.
     """
 
-    def __init__(self, keys: Tensor, queries: int = 1) -> None:
-        entries = CACHED_ON_A_GPU if keys.is_cuda else CACHED * torch.get_num_threads()
-        self._rows = max(1, min(entries // max(1, queries * keys[:1].numel()), len(keys)))
+    def __init__(self, keys: Tensor, queries_per_sentence: int = 1) -> None:
+        entries = BUFFER_ENTRIES_GPU if keys.is_cuda else BUFFER_ENTRIES * torch.get_num_threads()
+        per_sentence = max(1, queries_per_sentence * keys[:1].numel())
+        self._rows = max(1, min(entries // per_sentence, len(keys)))
         self._keys = self.split(exponential(keys).unsqueeze(1))
-        buffer = keys.new_empty(self._rows, queries, *keys.shape[1:])
+        buffer = keys.new_empty(self._rows, queries_per_sentence, *keys.shape[1:])
         self._buffers = [buffer[: len(part)] for part in self._keys]
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
-        """Yields the halves (b, K, S, N) of each part, for queries (B, K, N)."""
+        """Yields (b, K, S, N) for each part, given queries (B, K, N); the next part overwrites it."""
         parts = self.split(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()
 
     def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        """The parts (b, ...) of a tensor (B, ...)."""
+        """Splits a tensor (B, ...) into parts (b, ...)."""
         return tensor.split(self._rows)
 
     def scores(self, queries: Tensor, v: Tensor) -> Tensor:
-        """v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n (B, K, S), of queries (B, K, N)."""
+        """Returns v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n (B, K, S) for queries (B, K, N)."""
         scores = queries.new_empty(*queries.shape[:2], self._keys[0].shape[2])
         constant = v.sum()
         for half, out in zip(self(queries), self.split(scores), strict=True):
@@ -164,13 +167,13 @@ class Halves:
 
 
 def exponential(x: Tensor) -> Tensor:
-    """e^2x with x clamped to `BOUNDS`, so that no product of two results is 0 · infinity."""
+    """Returns e^2x with x clamped to ±`BOUNDS`, so that no product of two results is 0 · infinity."""
     bound = BOUNDS[x.dtype]
     return x.clamp(-bound, bound).mul_(2).exp_()
 
 
 class FusedAdditive(Additive):
-    """See `nmt.layers.Additive`; without gradients a few sentences at a time use one buffer."""
+    """See `nmt.layers.Additive`. Without gradients, it processes the batch in parts with one buffer."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         if torch.is_grad_enabled():

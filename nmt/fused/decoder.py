@@ -1,7 +1,6 @@
-"""The decoder with one loop for a whole sentence, and a search that sums products.
+"""The decoder with one loop per sentence, and beam search with precomputed products.
 
-B batch, S source length, T target length, K hypotheses a sentence, H state, A annotation, P = 3H +
-2M entries of [C; C_o] c_i.
+B batch, S source length, T target length, K hypotheses per sentence, H state size, M maxout units.
 """
 
 from __future__ import annotations
@@ -33,34 +32,34 @@ from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-# Products of annotations are wider than annotations: on a CPU with a beam of 12, reading them costs
-# more than it saves beyond 100 to 140 source symbols.
+# The products are wider than the annotations. On a CPU with beam 12 they are slower above 100 to 140
+# source symbols.
 MAX_PRODUCT_SYMBOLS = 120
 
 
-def is_known(decoder: Decoder) -> bool:
-    """Whether all parts of a decoder are exactly those that this file computes."""
+def is_supported(decoder: Decoder) -> bool:
+    """Whether `FusedDecoder` supports the unit, readout and context of a decoder."""
     context = decoder.context
     attends = type(context) is Attention and type(context.scoring) in SCORINGS
-    parts = type(decoder.unit) is GatedUnit and type(decoder.readout) is Readout
-    return parts and (attends or type(context) is FixedContext)
+    is_gated = type(decoder.unit) is GatedUnit and type(decoder.readout) is Readout
+    return is_gated and (attends or type(context) is FixedContext)
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`, which it falls back to if a part was replaced by an unknown one.
+    """See `nmt.layers.Decoder`. If a part was replaced by an unsupported one, it computes as `Decoder`.
 
-    No gradient flows into the weights and log-normalisers of `forward` from outside.
+    The weights and log-normalisers that `forward` returns are not differentiable.
     """
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
-        if not is_known(self):
+        if not is_supported(self):
             return super().forward(target, target_mask, memory)
         start = self.initial(memory)
         words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
         first = start.embedding.transpose(0, 1)
         previous = torch.cat([first, words[:-1]]).to(compute_dtype(self.W_s))
         read = words[:-1] if self.state_input == "current" else previous[:-1]
-        projected = self.unit.project(read)  # (T-1, B, 3H); s_T is never read
+        projected = self.unit.project(read)  # (T-1, B, 3H) for s_1 .. s_{T-1}
         initial = start.hidden.squeeze(1)
         context: Any = self.context
         unit: Any = self.unit
@@ -78,17 +77,17 @@ class FusedDecoder(Decoder):
         return readout, weights, log_normaliser.t() * target_mask
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """The memory with [C; C_o] h_j in place of h_j, of which the steps sum [C; C_o] c_i.
+        """The memory with [C; C_o] h_j in place of h_j, and the first state.
 
-        One product a source position takes the place of one a hypothesis and step. Sentences of
-        more than `MAX_PRODUCT_SYMBOLS` symbols keep their annotations.
+        Attention then returns [C; C_o] c_i directly, which saves one matrix product per hypothesis
+        and step. Batches of more than `MAX_PRODUCT_SYMBOLS` source positions keep the annotations.
         """
         state = self.initial(memory)
         fixed = isinstance(self.context, FixedContext)
         values = memory.summary if fixed else memory.annotations
         long = not fixed and memory.mask.shape[1] > MAX_PRODUCT_SYMBOLS
         rows = len(self.unit.C) + len(self.readout.C_o)
-        if not is_known(self) or long or rows == self.context.size:
+        if not is_supported(self) or long or rows == self.context.size:
             return memory, state
         products = torch.cat(
             [self.unit.project_context(values), linear(values, self.readout.C_o)], -1
@@ -97,14 +96,15 @@ class FusedDecoder(Decoder):
         return memory._replace(**{field: products}), state
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
-        attended = self.context(state.hidden, memory)
-        if not self._is_product(attended):
-            return self.readout(state.hidden, state.embedding, attended.context), attended
+        hidden = self.unit.output(state.hidden)
+        attended = self.context(hidden, memory)
+        if not self._has_products(attended):
+            return self.readout(hidden, state.embedding, attended.context), attended
         for_readout = attended.context[..., len(self.unit.C) :]
-        return self.readout.maxout(state.hidden, state.embedding, for_readout), attended
+        return self.readout.maxout(hidden, state.embedding, for_readout), attended
 
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
-        if not self._is_product(attended):
+        if not self._has_products(attended):
             return super().advance(state, attended, word)
         embedded = self.dropout(self.embedding(word))
         read = embedded if self.state_input == "current" else state.embedding
@@ -113,6 +113,6 @@ class FusedDecoder(Decoder):
         for_unit = attended.context[..., : len(self.unit.C)]
         return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)
 
-    def _is_product(self, attended: AttentionOutput) -> bool:
-        """Whether the context is [C; C_o] c_i, by its size (`begin` avoids equal ones)."""
+    def _has_products(self, attended: AttentionOutput) -> bool:
+        """Whether the context holds [C; C_o] c_i, not c_i. `begin` ensures that their sizes differ."""
         return attended.context.shape[-1] != self.context.size

@@ -1,6 +1,6 @@
-"""Encoders of gated units whose directions run side by side, with a backward of their own.
+"""Encoders of gated units with a custom backward pass. Both directions run in one loop.
 
-D directions, S steps, B batch, E embedding, H state.
+D directions, S source length, B batch, E embedding size, H state size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class FusedStates(Encoder):
-    """The states of an `Encoder` of gated units in one loop over both directions."""
+    """Computes the states of an `Encoder` of gated units in one loop for all directions."""
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         units: list[Any] = [*self.units]
@@ -35,7 +35,7 @@ class FusedStates(Encoder):
             torch.stack([unit.U for unit in units]),
             torch.stack([real, real.flip(0)][: len(units)]),
         )  # (D, S, B, H)
-        # one gradient of all directions: that of an index is as large as `states`, and mostly zeros
+        # `unbind`, not indexing: the backward of each index would allocate zeros of the size of `states`
         ahead, *back = states.unbind(0)
         by_position = [ahead, *(direction.flip(0) for direction in back)]
         return [direction.transpose(0, 1) for direction in by_position]
@@ -50,10 +50,10 @@ class FusedBidirectionalEncoder(FusedStates, BidirectionalEncoder):
 
 
 def look_up(table: nn.Embedding, words: Tensor) -> Tensor:
-    """`table(words)` (..., E) of words (...).
+    """Returns the embeddings (..., E) of words (...).
 
-    On a GPU by indexing: its gradient has the same bits at each repetition, which that of
-    `torch.nn.Embedding` has not (https://github.com/pytorch/pytorch/issues/187687).
+    Indexing has a deterministic gradient on a GPU; `torch.nn.Embedding` does not
+    (https://github.com/pytorch/pytorch/issues/187687).
     """
     vectors: Tensor = table.weight[words] if words.is_cuda else table(words)
     return vectors

@@ -1,4 +1,4 @@
-"""`fuse`: swaps the parts of a network for faster ones that compute the same."""
+"""`fuse`: replaces the parts of a network by faster ones that compute the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from nmt.fused.attention import FusedAdditive
-from nmt.fused.decoder import FusedDecoder, is_known
+from nmt.fused.decoder import FusedDecoder, is_supported
 from nmt.fused.encoder import FusedBidirectionalEncoder, FusedForwardEncoder
 from nmt.fused.output import FusedOutput
 from nmt.layers import (
@@ -33,47 +33,44 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 
 
 def fuse(network: Network) -> Network:
-    """Swaps encoder, decoder, output and scoring function for faster subclasses, in place.
+    """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
 
-    Parameters, their names and what is computed stay as they are, up to rounding. Only parts of
-    exactly the classes of `nmt.layers` are swapped: encoders and decoders of gated units; additive, dot,
-    scaled dot and general attention; a fixed context. Others run as they are written, with a
-    warning.
-
-    Args:
-        network: on any device; returned.
+    Parameters and their names do not change; results change by rounding only. A part is replaced
+    if its class is exactly the one of `nmt.layers`, not a subclass. The fused encoder supports gated units. The
+    fused decoder supports gated units with additive, dot, scaled dot or general attention, or a
+    fixed context. Logs a warning if the encoder or the decoder is not supported.
     """
     encoder, decoder = network.encoder, network.decoder
     plain = []
     if type(encoder) in FUSED and all(type(unit) is GatedUnit for unit in encoder.units):
-        _swap(encoder)
+        _replace(encoder)
     else:
         plain.append("the encoder")
-    if type(decoder) is Decoder and is_known(decoder):
-        _swap(decoder)
+    if type(decoder) is Decoder and is_supported(decoder):
+        _replace(decoder)
     else:
         plain.append("the decoder")
     for part in (decoder.context.scoring, network.output):
         if type(part) in FUSED:
-            _swap(part)
+            _replace(part)
     if plain:
         log.warning(
-            "%s: no fast path; the plain equations are computed, more slowly", " and ".join(plain)
+            "no fused implementation of %s: the slower plain one is used", " and ".join(plain)
         )
     return network
 
 
 def is_fused(network: Network) -> bool:
-    """Whether every part of a network has a fast path: only then its loss can be captured."""
+    """Whether encoder, decoder and output are all fused, which CUDA graphs need."""
     parts = (network.encoder, network.decoder, network.output)
     return all(type(part) in FUSED.values() for part in parts)
 
 
 def plain_class(module: nn.Module) -> type[nn.Module]:
-    """The class of a module, or the one of `nmt.layers` that it was swapped for."""
+    """The class of a module, or the class of `nmt.layers` that it replaces."""
     kind = type(module)
     return next((plain for plain, fused in FUSED.items() if fused is kind), kind)
 
 
-def _swap(module: Any) -> None:
+def _replace(module: Any) -> None:
     module.__class__ = FUSED[type(module)]

@@ -1,11 +1,11 @@
-"""Gated units over a whole sentence with a backward pass of their own (`recurrence=fused`).
+"""Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
-One loop serves an encoder, whose directions run side by side, and a decoder, which may attend before
-each step. The loop back carries the gradient of the state alone; each weight gradient is one product
-after it, and so is the gradient of the annotations. Nothing of size B x S x N is kept for a step.
+One loop serves the encoder, with one or two directions at once, and the decoder, with or without attention.
+The backward loop computes only state gradients. The gradients of each weight and of the annotations are
+one product after the loop. No B x S x N tensor is saved per step.
 
-T steps, S source length, B batch, H state, A annotation, N query and key. The leading `...` is the
-number of directions of an encoder; a decoder has none.
+T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
+`...` is the number of directions of an encoder; a decoder has no such dimension.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 Tensors = tuple[Tensor, ...]
 
 
-class Source(NamedTuple):
-    """What a decoder attends to, and what its unit does with the context."""
+class AttentionInputs(NamedTuple):
+    """The inputs of a loop with attention, and the matrix of the unit for the context."""
 
     scoring: nn.Module
     annotations: Tensor  # (B, S, A)
@@ -37,13 +37,14 @@ class Source(NamedTuple):
 def run_units(
     projected: Tensor, initial: Tensor, U_gates: Tensor, U: Tensor, real: Tensor | None = None
 ) -> Tensor:
-    """The states s_1 .. s_T (..., T, B, H) of gated units.
+    """Returns the states s_1 .. s_T (..., T, B, H) of gated units.
 
-    Takes the terms that depend on no state (..., T, B, 3H), s_0 (..., B, H), the stacked matrices
-    `U_gates` (..., 2H, H) and `U` (..., H, H), and optionally 1 at real and 0 at padded positions
-    (..., T, B, 1).
+    Takes the terms of the input words (..., T, B, 3H), s_0 (..., B, H), the stacked matrices
+    `U_gates` (..., 2H, H) and `U` (..., H, H), and optionally `real` (..., T, B, 1): 1 at real and
+    0 at padded positions.
     """
-    states: Tensor = Loop.apply(compute_dtype(U), real, None, projected, initial, U_gates, U)[0]
+    inputs = projected, initial, U_gates, U
+    states: Tensor = GatedUnitFunction.apply(compute_dtype(U), real, None, *inputs)[0]
     return states
 
 
@@ -52,20 +53,20 @@ def run_with_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
 
-    Takes the words' terms (T, B, 3H), s_0 (B, H), the memory, the matrix W_a (N, H) and the scoring
-    function of the attention, and the `GatedUnit` f. Gives the states s_0 .. s_T (T + 1, B, H), the
-    contexts (T + 1, B, A), and without gradient the weights (T + 1, B, S) and log Z (T + 1, B).
+    Takes the words' terms (T, B, 3H), s_0 (B, H), the memory, W_a (N, H), the scoring function, and
+    the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H), the contexts (T + 1, B, A), the
+    weights (T + 1, B, S) and log Z (T + 1, B). The weights and log Z are not differentiable.
     """
-    from_state = torch.cat([W_a, unit.U_gates])
-    results: tuple[Tensor, Tensor, Tensor, Tensor] = Loop.apply(
-        compute_dtype(W_a), memory.mask, scoring, projected, initial, from_state, unit.U, unit.C,
+    state_weight = torch.cat([W_a, unit.U_gates])
+    results: tuple[Tensor, Tensor, Tensor, Tensor] = GatedUnitFunction.apply(
+        compute_dtype(W_a), memory.mask, scoring, projected, initial, state_weight, unit.U, unit.C,
         memory.annotations, memory.keys, *scoring.parameters(),
     )  # fmt: skip
     return results
 
 
-class Loop(Function):
-    """See `run_units` and `run_with_attention`, whose mask is of source positions."""
+class GatedUnitFunction(Function):
+    """See the two functions above. `mask` marks steps in the first, source positions in the second."""
 
     @staticmethod
     def forward(
@@ -75,20 +76,20 @@ class Loop(Function):
         scoring: nn.Module | None,
         projected: Tensor,
         initial: Tensor,
-        from_state: Tensor,  # [U_z; U_r], or [W_a; U_z; U_r] as one matrix
+        state_weight: Tensor,  # [U_z; U_r], or [W_a; U_z; U_r] as one matrix
         U: Tensor,
         *attended: Tensor,  # C, annotations, keys, and parameters of the scoring function
     ) -> Tensors:
         ctx.scoring = scoring
-        inputs = (projected.to(dtype), initial, from_state.to(dtype), U.to(dtype))
+        inputs = (projected.to(dtype), initial, state_weight.to(dtype), U.to(dtype))
         with torch.autocast(projected.device.type, enabled=False):
             if scoring is None:
                 outputs, saved = run_forward(*inputs, real=mask)
             else:
                 assert mask is not None
                 C, annotations, keys, *_ = attended
-                source = Source(scoring, annotations.to(dtype), keys, mask, C.to(dtype))
-                outputs, saved = run_forward(*inputs, source=source)
+                source = AttentionInputs(scoring, annotations.to(dtype), keys, mask, C.to(dtype))
+                outputs, saved = run_forward(*inputs, attended=source)
         ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(*outputs[2:])
         return outputs
@@ -101,9 +102,9 @@ class Loop(Function):
 
 
 def by_step(*tensors: Tensor) -> list[Tensors]:
-    """A view of each step of each tensor, which has its steps in its last dimension but two.
+    """Unbinds dimension -3 (the steps) of each tensor.
 
-    All are made at once: to index a tensor takes as long as an operation on a few hundred entries.
+    Done once per tensor: one index costs as much as an operation on a few hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
 
@@ -111,19 +112,19 @@ def by_step(*tensors: Tensor) -> list[Tensors]:
 def run_forward(
     projected: Tensor,
     initial: Tensor,
-    from_state: Tensor,
+    state_weight: Tensor,
     U: Tensor,
     *,
     real: Tensor | None = None,
-    source: Source | None = None,
+    attended: AttentionInputs | None = None,
 ) -> tuple[Tensors, Tensors]:
-    """The loop: the results of `run_units` or `run_with_attention`, and what the derivative needs."""
+    """Runs the loop; returns its results and the tensors that `run_backward` needs."""
     steps = backend.steps_for(projected)
     *directions, length, batch, _ = projected.shape
     hidden, dtype, accumulate = U.shape[-1], projected.dtype, accumulate_dtype(projected.dtype)
-    size = from_state.shape[-2] - 2 * hidden  # of a query
+    query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    from_state_t, U_t = from_state.mT, U.mT
+    state_weight_t, U_t = state_weight.mT, U.mT
 
     def new(length: int, columns: int, dtype: torch.dtype = dtype) -> Tensor:
         return projected.new_empty(*directions, length, batch, columns, dtype=dtype)
@@ -133,41 +134,41 @@ def run_forward(
     for each in (states, compute_states):
         each.select(-3, 0).copy_(initial)
     gates, candidates = new(length, 2 * hidden, accumulate), new(length, hidden, accumulate)
-    resets = new(length, hidden)
-    state, compute_state, gate, candidate, reset, for_gates, for_candidate = by_step(
-        states, compute_states, gates, candidates, resets,
+    reset_states = new(length, hidden)
+    state, compute_state, gate, candidate, reset_state, for_gates, for_candidate = by_step(
+        states, compute_states, gates, candidates, reset_states,
         *projected.split([2 * hidden, hidden], -1),
     )  # fmt: skip
-    here = [None] * length if real is None else real.unbind(-3)
-    copies = [None] * (length + 1) if compute_states is states else compute_state
-    saved: Tensors = from_state, U, states, compute_states, gates, candidates, resets
+    mask = [None] * length if real is None else real.unbind(-3)
+    copy = [None] * (length + 1) if compute_states is states else compute_state
+    saved: Tensors = state_weight, U, states, compute_states, gates, candidates, reset_states
     outputs: Tensors = (states.narrow(-3, 1, length),)
-    products: Any = [None] * length
-    if source is not None:
-        attention = steps.attention_steps(*source[:4])
-        buffer = new(length + 1, size + 2 * hidden)
-        queries, contexts = buffer[..., :size], new(length + 1, source.annotations.shape[2])
-        weights = new(length + 1, source.mask.shape[1], accumulate)
+    product: Any = [None] * length
+    if attended is not None:
+        attention = steps.attention_steps(*attended[:4])
+        products = new(length + 1, query_size + 2 * hidden)
+        queries, contexts = products[..., :query_size], new(length + 1, attended.C.shape[1])
+        weights = new(length + 1, attended.mask.shape[1], accumulate)
         log_normaliser = weights.new_empty(length + 1, batch)
-        products, query, context, weight = by_step(buffer, queries, contexts, weights)
+        product, query, context, weight = by_step(products, queries, contexts, weights)
         normaliser = log_normaliser.unbind(0)
-        C_gates, C_candidate = source.C.t().split([2 * hidden, hidden], 1)
+        C_gates, C_candidate = attended.C.t().split([2 * hidden, hidden], 1)
         outputs = compute_states, contexts, weights, log_normaliser
-        saved += (source.C, source.annotations, attention.keys, source.mask)
+        saved += (attended.C, attended.annotations, attention.keys, attended.mask)
         saved += (queries, contexts, weights)
-    for i in range(len(products)):
-        added = multiply(compute_state[i], from_state_t, out=products[i])
-        if source is not None:
+    for i in range(length + (attended is not None)):
+        recurrent = multiply(compute_state[i], state_weight_t, out=product[i])
+        if attended is not None:
             attention.attend(query[i], weight[i], normaliser[i], context[i])
             if i == length:
-                break
-            added = torch.addmm(added[:, size:], context[i], C_gates)
-        steps.open_gates(state[i], for_gates[i], added, gate[i], reset[i], here[i])
-        added = multiply(reset[i], U_t)
-        if source is not None:
-            added = torch.addmm(added, context[i], C_candidate)
+                break  # the last state is only attended with
+            recurrent = torch.addmm(recurrent[:, query_size:], context[i], C_gates)
+        steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], mask[i])
+        recurrent = multiply(reset_state[i], U_t)
+        if attended is not None:
+            recurrent = torch.addmm(recurrent, context[i], C_candidate)
         steps.next_state(
-            state[i], for_candidate[i], added, gate[i], candidate[i], state[i + 1], copies[i + 1]
+            state[i], for_candidate[i], recurrent, gate[i], candidate[i], state[i + 1], copy[i + 1]
         )
     return outputs, saved
 
@@ -175,17 +176,18 @@ def run_forward(
 def run_backward(
     saved: Tensors, upstream: Tensors, scoring: nn.Module | None = None
 ) -> list[Tensor]:
-    """Gradients of the tensors that `Loop` takes from `projected` on."""
-    from_state, U, states, compute_states, gates, candidates, resets, *attended = saved
-    *directions, length, batch, hidden = resets.shape
-    size = from_state.shape[-2] - 2 * hidden
+    """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`."""
+    state_weight, U, states, compute_states, gates, candidates, reset_states, *attended = saved
+    *directions, length, batch, hidden = reset_states.shape
+    query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    # one row holds [query, z, r, s̃]: all but the last came from the state in one product
-    rows = length + bool(attended)
-    grad = resets.new_empty(*directions, rows, batch, size + 3 * hidden)
+    # The gradients of [query, z, r, s̃] of each step. The two splits overlap: the unit computed z, r and s̃,
+    # and one product with the state computed query, z and r.
+    iterations = length + bool(attended)
+    grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
     steps = backend.steps_for(grad)
-    grad_queries, grad_gates = grad.split([size, 3 * hidden], -1)
-    grad_products, grad_candidates = grad.split([size + 2 * hidden, hidden], -1)
+    grad_queries, grad_gates = grad.split([query_size, 3 * hidden], -1)
+    grad_products, grad_candidates = grad.split([query_size + 2 * hidden, hidden], -1)
     state, gate, candidate, upstream_state = by_step(
         states, gates, candidates, upstream[0].contiguous()
     )
@@ -203,42 +205,42 @@ def run_backward(
         )
         grad_gates[-1] = 0
         attention.backward(grad_context[-1], query[-1], weight[-1], grad_score[-1], grad_query[-1])
-        later = torch.mm(grad_product[-1], from_state)
+        from_next = torch.mm(grad_product[-1], state_weight)
     else:
-        later = torch.zeros_like(grad_state, dtype=grad.dtype)
+        from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
     for i in reversed(range(length)):
-        # the gradient of s_{i+1}, counted from the end: s_0 is among a decoder's results alone
+        # Index from the end: with attention, `upstream` has one more step, that of s_0.
         steps.candidate_backward(
-            grad_state, later, upstream_state[i - length], gate[i], candidate[i], state[i],
+            grad_state, from_next, upstream_state[i - length], gate[i], candidate[i], state[i],
             grad_gate[i],
         )  # fmt: skip
-        from_reset = multiply(grad_candidate[i], U)
-        steps.reset_backward(grad_state, from_reset, gate[i], state[i], grad_gate[i])
+        grad_reset_state = multiply(grad_candidate[i], U)
+        steps.reset_backward(grad_state, grad_reset_state, gate[i], state[i], grad_gate[i])
         if attended:
             grad_context[i].addmm_(grad_gate[i], C)
             attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])
-        later = multiply(grad_product[i], from_state)
-    grad_state.add_(later)
+        from_next = multiply(grad_product[i], state_weight)
+    grad_state.add_(from_next)
     if attended:
         grad_state.add_(upstream_state[0])
 
     def weight_gradient(grad: Tensor, inputs: Tensor) -> Tensor:
-        """Σ over steps and sentences of a gradient (..., rows, B, X) times its input (..., B, Y)."""
+        """Returns Σ grad inputsᵀ (..., X, Y) over the steps and sentences of (..., T, B, X | Y)."""
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 
-    units = grad.narrow(-3, 0, length)
+    grad_units, grad_candidates = (x.narrow(-3, 0, length) for x in (grad_gates, grad_candidates))
     gradients = [
-        units[..., size:],
+        grad_units,
         grad_state,
         weight_gradient(grad_products, compute_states),
-        weight_gradient(units[..., size + 2 * hidden :], resets),
+        weight_gradient(grad_candidates, reset_states),
     ]
     if attended:
         # (B, S, T) x (B, T, A)
         by_sentence = weights.permute(1, 2, 0).to(grad.dtype), grad_contexts.transpose(0, 1)
         gradients += [
-            weight_gradient(units[..., size:], contexts),
+            weight_gradient(grad_units, contexts),
             torch.bmm(*by_sentence),
             *attention.gradients(grad_scores, queries),
         ]

@@ -19,23 +19,25 @@ from nmt.fused.steps import aligned
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
-# On a CPU the rows of 16-bit products are padded to a multiple of this number. oneDNN compiles a
-# product for each new number of rows, and the number of words differs from batch to batch: to compile
-# the three products of 700 rows and 3,000 words takes as long as to compute them.
-GRANULE = 32
-# Bytes of logits that are alive at once: on a CPU they are to stay near the cache, on a GPU they are
-# to be enough to fill the device.
-LOGITS, LOGITS_OF_A_GPU = 2**22, 2**28
+# The rows of 16-bit products are padded to a multiple of this number on a CPU. oneDNN compiles a
+# kernel per row count. Padding limits the number of row counts: for 700 rows and 3,000 words,
+# compiling the three products takes as long as computing them.
+ROW_MULTIPLE = 32
+# Size of one chunk of logits: small enough for the cache of a CPU, large enough to fill a GPU.
+LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
-    """See `nmt.layers.Output`. Only `nll` with a gradient is computed as there."""
+    """See `nmt.layers.Output`. `loss`, and `nll` without gradients, work in chunks of rows.
+
+    `logits` uses oneDNN for float32 inference on a CPU. All else is inherited.
+    """
 
     def logits(self, readout: Tensor) -> Tensor:
         on_cpu = readout.device.type == "cpu" and torch.backends.mkldnn.is_available()
         if torch.is_grad_enabled() or not on_cpu or compute_dtype(self.W_o) != torch.float32:
             return super().logits(readout)
-        # `linear` has MKL make products of float32, which uses AVX-512 on processors of Intel alone
+        # `linear` uses MKL for float32. MKL uses AVX-512 only on Intel CPUs.
         multiply = torch.ops.mkldnn._linear_pointwise
         logits: Tensor = multiply(readout.float(), self.W_o, self.bias, "none", [], "")
         return logits
@@ -60,10 +62,10 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Readouts (R, M), words (R) and weights (R) of the cross-entropy.
+        """Returns readouts (R, M), words (R) and their weights (R), or None for weights of 1.
 
-        On a CPU the real positions only. How many there are a GPU would have to be waited for, with
-        nothing left to do for it meanwhile: there padded positions are computed too, weighing 0.
+        On a CPU, only real positions. On a GPU a boolean index would synchronize, so padded
+        positions stay, with weight 0.
         """
         if not readout.is_cuda:
             return readout[mask], target[mask], None
@@ -72,7 +74,7 @@ class FusedOutput(Output):
 
 
 class Gradients(NamedTuple):
-    """Derivatives of Σ_r weight_r nll_r."""
+    """Gradients of Σ_r weight_r nll_r."""
 
     rows: Tensor  # (R, M)
     W_o: Tensor  # (V, M)
@@ -89,52 +91,52 @@ def chunked_nll(
     with_gradients: bool = False,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """weight · -log p(word) (R) of readouts (R, M); with `with_gradients` also the gradients of its sum.
+    """Returns weight · -log p(word) (R) for readouts (R, M), and the gradients of its sum or None.
 
-    `weight` is (R), or None for 1. `dtype` is the type of the products.
+    `weight` is (R), or None for 1. `dtype` is the compute dtype, that of the matrix products.
     """
     steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
     on_cpu, count = rows.device.type == "cpu", len(rows)
-    granule = GRANULE if on_cpu and dtype.itemsize == 2 else 1
-    if extra := -count % granule:
+    multiple = ROW_MULTIPLE if on_cpu and dtype.itemsize == 2 else 1
+    if extra := -count % multiple:
         rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
         weight = None if weight is None else pad(weight, (0, extra))
     rows, matrix = operand(rows, dtype), operand(W_o, dtype)
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
-        new = torch.empty if len(rows) else torch.zeros
-        of_weights = (new(x.shape, dtype=accumulate, device=rows.device) for x in (W_o, bias))
-        grads = Gradients(torch.empty_like(rows), *of_weights)
-    size = (LOGITS if on_cpu else LOGITS_OF_A_GPU) // (len(W_o) * dtype.itemsize)
-    size = min(len(rows), max(granule, size))
-    # on a CPU new memory for each chunk is fresh pages, a sixth of the cross-entropy's time
-    memory = rows.new_empty(size, len(W_o)) if on_cpu else None
-    for here in chunks(len(rows), size, granule):
+        new = torch.empty if len(rows) else torch.zeros  # without rows, no chunk writes to them
+        shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (W_o, bias))
+        grads = Gradients(torch.empty_like(rows), *shared)
+    size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(W_o) * dtype.itemsize)
+    size = min(len(rows), max(multiple, size))
+    # reuse one buffer on a CPU: page faults would cost a sixth of the time
+    buffer = rows.new_empty(size, len(W_o)) if on_cpu else None
+    for chunk in chunks(len(rows), size, multiple):
         grad = steps.word_nll(
-            rows[here], matrix, bias, words[here], None if weight is None else weight[here],
-            nll[here], memory, with_gradient=with_gradients,
+            rows[chunk], matrix, bias, words[chunk], None if weight is None else weight[chunk],
+            nll[chunk], buffer, with_gradient=with_gradients,
         )  # fmt: skip
         if grads is None:
             continue
-        if here.stop > count:
-            grad[count - here.start :] = 0
-        torch.mm(grad, matrix, out=grads.rows[here])
+        if chunk.stop > count:
+            grad[count - chunk.start :] = 0  # padding rows have no gradient
+        torch.mm(grad, matrix, out=grads.rows[chunk])
         if accumulate == dtype:
-            grads.W_o.addmm_(grad.t(), rows[here], beta=int(here.start > 0))
+            grads.W_o.addmm_(grad.t(), rows[chunk], beta=int(chunk.start > 0))
         else:
-            accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[here]), first=here.start == 0)
-        accumulate_sum(grads.bias, grad.sum(0), first=here.start == 0)
+            accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[chunk]), first=chunk.start == 0)
+        accumulate_sum(grads.bias, grad.sum(0), first=chunk.start == 0)
     if extra:
         nll, grads = nll[:count], grads and grads._replace(rows=grads.rows[:count])
     return nll, grads
 
 
 def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A matrix in the type of products; on a GPU with rows that begin at multiples of 16 bytes.
+    """Returns a matrix in the compute dtype; on a GPU, each row starts at a multiple of 16 bytes.
 
-    Tensor cores are fed that much at a time; 500 entries of bf16 would rule the best products out.
+    Tensor-core kernels need this alignment; rows of 500 bf16 entries do not have it.
     """
     if tensor.device.type == "cpu" or tensor.shape[1] * dtype.itemsize % 16 == 0:
         return tensor.to(dtype)
@@ -142,23 +144,23 @@ def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
-    """Adds to `total`; where it is the `first` summand, `total` may hold anything."""
+    """Adds `summand` to `total`. The `first` summand overwrites it."""
     total.copy_(summand) if first else total.add_(summand)
 
 
-def chunks(rows: int, most: int, granule: int = 1) -> Iterator[slice]:
-    """The smallest number of slices of at most `most` rows; their sizes differ by a granule at most.
+def chunks(rows: int, most: int, multiple: int = 1) -> Iterator[slice]:
+    """Splits `rows` into as few slices as possible, none longer than `most`.
 
-    `rows` and the size of each slice are multiples of `granule`.
+    `rows` and each slice are multiples of `multiple`. Slices differ in size by at most one multiple.
     """
-    units, most = rows // granule, most // granule
+    units, most = rows // multiple, most // multiple
     count = -(-units // most) if units else 0
     for i in range(count):
-        yield slice(units * i // count * granule, units * (i + 1) // count * granule)
+        yield slice(units * i // count * multiple, units * (i + 1) // count * multiple)
 
 
 class SummedNLL(Function):
-    """Σ weight · nll, (). The forward pass computes the gradients; backward only scales them."""
+    """Σ weight · nll, a scalar. `forward` computes the gradients; `backward` only scales them."""
 
     @staticmethod
     def forward(

@@ -1,11 +1,10 @@
 """Beam search for a batch of sentences (design: the paper's section 5.1 and its appendix).
 
-B batch (sentences still searched), K hypotheses a sentence, S source length, V vocabulary.
+B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary.
 
-The device computes; the bookkeeping (totals, widths, back-pointers) is done in NumPy, which costs
-one copy from the device a step, which is waited for, and a few to it, which are not. All K
-hypotheses of a sentence query the one copy of its annotations. A sentence that is done leaves the
-batch.
+The device computes. NumPy keeps totals, beam widths and parents of hypotheses. Each step waits for
+one copy from the device and queues a few copies to it. All K hypotheses of a sentence share one copy
+of its annotations. Finished sentences leave the batch.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ class Hypothesis:
     """One translation of a sentence.
 
     Attributes:
-        tokens: ids of the words written; the last is `END` if and only if `finished`.
+        tokens: word ids; the last is `END` if and only if `finished`.
         score: the sum of log p(y_i | y_<i, x) in nats, divided by len(tokens) ** length_penalty.
-        finished: whether `</s>` was written before the search had to stop.
+        finished: whether the hypothesis ends with `</s>`.
     """
 
     tokens: list[int]
@@ -42,44 +41,44 @@ class Hypothesis:
 
 
 class Searchable(Protocol):
-    """What a search needs of a model: see `nmt.layers.Network`."""
+    """The methods of a model that beam search calls: see `nmt.layers.Network`."""
 
     def begin(self, source: Tensor, mask: Tensor) -> tuple[Any, Any]:
-        """Sentences (B, S) and mask (B, S) to memory and first state."""
+        """Returns memory and first state for sentences (B, S) and mask (B, S)."""
 
     def step(self, state: Any, memory: Any) -> tuple[Tensor, Any]:
-        """Logits (B, K, V) and attention."""
+        """Returns logits (B, K, V) and attention."""
 
     def advance(self, state: Any, attended: Any, word: Tensor) -> Any:
-        """The state after `word` (B, K)."""
+        """Returns the state after `word` (B, K)."""
 
 
 @dataclass
 class _Sentence:
     """The bookkeeping of one sentence."""
 
-    limit: int  # symbols after which the search stops
-    minimum: int  # words that must precede </s>
+    limit: int  # largest number of symbols, with </s>
+    minimum: int  # smallest number of words before </s>
     finished: list[Hypothesis] = field(default_factory=list)
-    open: list[Hypothesis] = field(default_factory=list)  # where the search stopped
+    open: list[Hypothesis] = field(default_factory=list)  # unfinished when the search stopped
 
 
 @contextlib.contextmanager
-def _keeping_casts() -> Iterator[None]:
-    """Autocast keeps the weights that it has cast for the next step.
+def _autocast_cache() -> Iterator[None]:
+    """Lets autocast cast each weight once per search instead of once per step.
 
-    Not in inference mode, and Lightning's own autocast casts them anew each time.
+    Inference mode and Lightning's autocast turn this cache off.
     """
-    kept = torch.is_autocast_cache_enabled()
+    was_enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(True)
     try:
         with torch.inference_mode(False), torch.no_grad():
             yield
     finally:
-        torch.set_autocast_cache_enabled(kept)
+        torch.set_autocast_cache_enabled(was_enabled)
 
 
-@_keeping_casts()
+@_autocast_cache()
 def beam_search(
     model: Searchable,
     source: Tensor,
@@ -87,41 +86,40 @@ def beam_search(
     settings: SearchConfig,
     forbid_unknown: bool = False,
 ) -> list[list[Hypothesis]]:
-    """The most probable translations found with a beam, in the order of the batch.
+    """Translates a batch of sentences by beam search; `beam_size=1` is greedy search.
 
-    Each step keeps, of all continuations of a sentence's hypotheses, the best `beam_size` less
-    those already finished: a finished hypothesis leaves the beam, which shrinks by one. The search
-    of a sentence ends when its beam is empty, after max_ratio * T_x steps, or as soon as no open
-    hypothesis can still overtake the finished ones that will be returned. T_x counts the source
-    symbols with their `</s>`. Finished hypotheses come first, ranked by sum of log-probabilities
-    / length^length_penalty, where length counts the written symbols with `</s>`; open ones only
-    fill up. Equal scores: the lower word index first. `beam_size=1` is greedy search.
+    Each step keeps the best continuations of a sentence's hypotheses, as many as the beam is wide.
+    A finished hypothesis leaves the beam, which shrinks by one. The search of a sentence ends when
+    its beam is empty, after max_ratio * T_x steps, or as soon as no open hypothesis can overtake the
+    finished ones to return. T_x counts the source symbols, with `</s>`. Hypotheses are ranked by
+    the sum of log-probabilities / length^length_penalty, where length counts the written symbols,
+    with `</s>`. Open hypotheses come after all finished ones. Ties go to the lower word index.
 
     Args:
         model: in evaluation mode.
         source: (B, S) int64 ids, each sentence ending with `</s>`.
         mask: (B, S) bool, True on real positions.
-        settings: beam_size, nbest, max_ratio, min_ratio (no `</s>` before floor(min_ratio * T_x)
-            words) and length_penalty are used.
-        forbid_unknown: never write `<unk>`. Neither ban renormalises the other words.
+        settings: uses beam_size, nbest, max_ratio, min_ratio (no `</s>` before
+            floor(min_ratio * T_x) words) and length_penalty.
+        forbid_unknown: never write `<unk>`. Forbidden words keep their share of the probability.
 
     Returns:
-        For each sentence its `nbest` best hypotheses, best first (fewer where fewer exist).
+        For each sentence up to `nbest` hypotheses, best first.
 
     Raises:
-        RunError: the model gave a probability that is not a number.
+        RunError: if a probability of the model is NaN.
     """
     lengths = mask.sum(1).tolist()
     limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]
-    sentences = [  # the last step may always write </s>
+    sentences = [  # </s> is always allowed at the last step
         _Sentence(limit, min(_floor(settings.min_ratio * n), limit - 1))
         for limit, n in zip(limits, lengths, strict=True)
     ]
     if not sentences:
         return []
-    rows = sentences  # those that are still searched
+    rows = sentences  # the unfinished sentences
     written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
-    totals = np.zeros((len(sentences), 1))  # (B, K) its summed log-probability; -inf: none
+    totals = np.zeros((len(sentences), 1))  # (B, K) summed log-probabilities; -inf: no hypothesis
     memory, state = model.begin(source, mask)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         logits, attended = model.step(state, memory)
@@ -154,7 +152,7 @@ def beam_search(
         staying = np.flatnonzero(active)
         slots = _live_slots(totals[active])  # (B', K')
         written, totals, words = (along(each[active], slots) for each in (written, totals, words))
-        # of each hypothesis the one it continues, counted over the whole batch
+        # index of each hypothesis's parent in the flattened (B, K) batch
         parents = staying[:, None] * logits.shape[1] + along(chosen.parents[active], slots)
         rows = [rows[i] for i in staying]
         index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
@@ -165,43 +163,41 @@ def beam_search(
 
 
 def normalised(total: float, length: int, length_penalty: float) -> float:
-    """A summed log-probability as it is ranked: total / length^p (p = 0: the sum itself).
+    """Returns the score of a summed log-probability: total / length^p (p = 0: the sum itself).
 
-    `length` counts the symbols that were predicted, `</s>` included.
+    `length` counts the written symbols, with `</s>`.
     """
     return float(total) / length**length_penalty
 
 
 def _floor(steps: float) -> int:
-    """Rounds down, but not a product such as 0.29 * 100 that falls short of a whole number."""
+    """Rounds down, except for rounding errors: 0.29 * 100 is 28.999999999999996 in Python."""
     return int(steps + 1e-9)
 
 
 def _live_slots(totals: np.ndarray) -> np.ndarray:
-    """Slots (B, K') with the open hypotheses of each row first, in their order."""
+    """Returns slots (B, K'): the open hypotheses of each sentence first, in their order."""
     live = totals > -np.inf
     return np.argsort(~live, axis=1, kind="stable")[:, : live.sum(1).max()]
 
 
 def _continues(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:
-    """Whether another step can change what is returned for a sentence.
+    """Whether another step can change the hypotheses to return for a sentence.
 
-    An open hypothesis only loses probability with every word, and the division by length^p favours
-    it most at the last step; if even so it stays behind the finished ones, the rest of the search
-    would change nothing.
+    An open hypothesis loses probability with every word, and gains most from the division by
+    length^p at the last step. If even that score is below the finished ones, the search can stop.
     """
     if step >= sentence.limit or best_open == -np.inf:
         return False
     if len(sentence.finished) < settings.nbest:
         return True
-    last_returned = sorted((each.score for each in sentence.finished), reverse=True)[
-        settings.nbest - 1
-    ]
-    return normalised(best_open, sentence.limit, settings.length_penalty) >= last_returned
+    scores = sorted((each.score for each in sentence.finished), reverse=True)
+    best_possible = normalised(best_open, sentence.limit, settings.length_penalty)
+    return best_possible >= scores[settings.nbest - 1]
 
 
 def _ranked(sentence: _Sentence, nbest: int) -> list[Hypothesis]:
-    """The hypotheses to return: finished before open, by score, then by word index."""
+    """Returns the best `nbest` hypotheses: finished before open, by score, then by word index."""
     hypotheses = [*sentence.finished, *sentence.open]
     hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
     return hypotheses[:nbest]

@@ -23,7 +23,7 @@ def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
     output, readout, target, mask = output_example()
     inputs = readout[mask], output, target[mask], torch.rand(8).double()
     expected = computed(*inputs)
-    monkeypatch.setattr(fused_output, "LOGITS", chunk * len(output.bias) * 8)
+    monkeypatch.setattr(fused_output, "LOGITS_BYTES", chunk * len(output.bias) * 8)
     torch.testing.assert_close(computed(*inputs), expected)
 
 
@@ -66,7 +66,7 @@ def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypat
         return word_nll(rows, *rest, **how)
 
     monkeypatch.setattr(steps, "word_nll", seen)
-    monkeypatch.setattr(fused_output, "LOGITS", 50 * 17 * 2)
+    monkeypatch.setattr(fused_output, "LOGITS_BYTES", 50 * 17 * 2)
     found = computed(rows, output, words, weight, torch.bfloat16)
     assert {size % 32 for size in sizes} == {0}
     assert sum(sizes) - count < 32

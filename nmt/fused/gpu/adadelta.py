@@ -12,45 +12,46 @@ import triton.language as tl
 from torch import Tensor
 from torch.optim import Adadelta
 
-ENTRIES = 2048  # of a tensor, that a program updates
+ENTRIES = 2048  # entries of a parameter per program
 
 
 @triton.jit(do_not_specialize=["lr", "rho", "rest", "eps", "weight_decay"])
 def adadelta_kernel(
-    p_at, g_at, v_at, u_at, clip, size, lr, rho, rest, eps, weight_decay, ENTRIES: tl.constexpr,
+    parameter, grad, square_avg, acc_delta, clip, size, lr, rho, rest, eps, weight_decay,
+    ENTRIES: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * ENTRIES + tl.arange(0, ENTRIES)
-    here = i < size
-    p = tl.load(p_at + i, mask=here, other=0)
-    g = tl.load(g_at + i, mask=here, other=0)
+    inside = i < size
+    p = tl.load(parameter + i, mask=inside, other=0)
+    g = tl.load(grad + i, mask=inside, other=0)
     if clip is not None:
         g *= tl.load(clip)
     g += weight_decay * p
-    v = rho * tl.load(v_at + i, mask=here, other=0) + rest * g * g
-    u = tl.load(u_at + i, mask=here, other=0)
+    v = rho * tl.load(square_avg + i, mask=inside, other=0) + rest * g * g
+    u = tl.load(acc_delta + i, mask=inside, other=0)
     step = tl.sqrt(u + eps) / tl.sqrt(v + eps) * g
-    tl.store(p_at + i, p - lr * step, mask=here)
-    tl.store(v_at + i, v, mask=here)
-    tl.store(u_at + i, rho * u + rest * step * step, mask=here)
+    tl.store(parameter + i, p - lr * step, mask=inside)
+    tl.store(square_avg + i, v, mask=inside)
+    tl.store(acc_delta + i, rho * u + rest * step * step, mask=inside)
 
 
 class FusedAdadelta(Adadelta):
-    """`torch.optim.Adadelta` for contiguous float32 parameters on one GPU, a kernel a parameter.
+    """`torch.optim.Adadelta` for contiguous float32 parameters on one GPU, one launch per parameter.
 
-    PyTorch's makes about 30 passes over memory of the size of the parameters, and this one 7: it
-    reads parameter, gradient and both averages, and writes all but the gradient. The state has the
-    same names and values, so that checkpoints serve both. Of the options it takes rho, eps and
-    weight_decay.
+    PyTorch's version reads or writes memory of the size of the parameters about 30 times. This one
+    does so 7 times: it reads parameter, gradient and both averages, and writes all but the gradient.
+    The state has the same names and values, so checkpoints fit both. It supports the options lr,
+    rho, eps and weight_decay.
     """
 
     _clip: Tensor | None = None
 
-    def clip_next(self, norm: Tensor, largest: float) -> None:
-        """Has the next step scale the gradient, of this L2 norm, to one of at most `largest`.
+    def clip_next(self, norm: Tensor, max_norm: float) -> None:
+        """The next `step` clips the gradient, whose L2 norm is `norm`, to `max_norm`.
 
-        Gradients themselves stay as they are; otherwise as `torch.nn.utils.clip_grad_norm_`.
+        The result is as after `torch.nn.utils.clip_grad_norm_`, but `grad` itself does not change.
         """
-        self._clip = (largest / (norm + 1e-6)).clamp(max=1.0)
+        self._clip = (max_norm / (norm + 1e-6)).clamp(max=1.0)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

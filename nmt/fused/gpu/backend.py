@@ -1,8 +1,8 @@
-"""Chooses the operations of a recurrent step: Triton's kernels or PyTorch's.
+"""Chooses the implementation of a recurrent step: Triton kernels or PyTorch operations.
 
-The one place where this is decided. `nmt.fused.steps` holds the PyTorch operations, which define
-what a step is; `nmt.fused.gpu.kernels` the same functions as Triton kernels. Kernels that cannot be
-launched, or compute a wrong number, are left out from then on, with one warning.
+`nmt.fused.steps` holds the PyTorch operations, which define a step. `nmt.fused.gpu.kernels` holds the
+same functions as Triton kernels. If a kernel cannot be launched or computes a wrong number, kernels
+are disabled with one warning.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from nmt.utils.errors import first_line
 
 log = logging.getLogger(__name__)
 
-allowed = True  # model.kernels, until a kernel has failed
-chosen: Any = None  # the module of `using`
+allowed = True  # `model.kernels`; False after a kernel has failed
+chosen: Any = None  # the module set by `using`
 
 
 def steps_for(example: Tensor) -> Any:
-    """The module of steps for tensors like this; float64 (checks of gradients) has no kernels."""
+    """Returns the module of steps for tensors like `example`; float64 (gradcheck) has no kernels."""
     if chosen is not None:
         return chosen
     if example.dtype != torch.float64 and has_kernels(example.device):
-        from nmt.fused.gpu import kernels  # imports Triton, which a CPU does without
+        from nmt.fused.gpu import kernels  # imports Triton: not needed on a CPU
 
         return kernels
     from nmt.fused import steps
@@ -41,7 +41,7 @@ def steps_for(example: Tensor) -> Any:
 
 @contextlib.contextmanager
 def using(module: Any) -> Iterator[None]:
-    """Takes this module of steps inside, whatever the tensors."""
+    """Within this context `steps_for` always returns `module`."""
     global chosen
     before, chosen = chosen, module
     try:
@@ -51,42 +51,42 @@ def using(module: Any) -> Iterator[None]:
 
 
 def has_kernels(device: torch.device) -> bool:
-    """Whether the tensors of a device are computed with kernels; the first call compiles them."""
-    return allowed and launches_on(device) and is_right(device)
+    """Whether kernels are used on a device. The first call compiles and checks them."""
+    return allowed and launches_on(device) and kernels_are_correct(device)
 
 
 def launches_on(device: torch.device) -> bool:
-    """Whether Triton may launch on a device: on the current GPU, wherever the tensors are."""
+    """True only for the current GPU: Triton launches there, even if the tensors are on another one."""
     return device.type == "cuda" and device.index == torch.cuda.current_device()
 
 
 @cache
-def is_right(device: torch.device) -> bool:
-    """Whether the kernels compute on a device what PyTorch's operations do; else logs a warning."""
+def kernels_are_correct(device: torch.device) -> bool:
+    """Whether kernels and PyTorch operations agree on a device. If not, disables kernels."""
     try:
         if find_spec("triton") is None:
             raise ImportError("Triton is not installed")
         log.info("compiling the Triton kernels, which takes about 10 s the first time")
-        # by name: the network of the probe is made of layers that ask this module for their steps
+        # imported here to avoid a circular import
         importlib.import_module("nmt.fused.gpu.probe").probe(device)
-    except Exception as error:  # of the compiler, its tools, the driver, and wrong numbers
-        turn_off(error)
+    except Exception as error:  # from the compiler, its tools or the driver, or wrong numbers
+        disable_kernels(error)
     return allowed
 
 
-def turn_off(error: Exception) -> None:
-    """Leaves the kernels out from now on, because of an error."""
+def disable_kernels(error: Exception) -> None:
+    """Disables kernels from now on, and logs the error as a warning."""
     global allowed
     allowed = False
-    needs = "; it needs the packages gcc and python3-dev" if "C compiler" in str(error) else ""
+    advice = "; install gcc and python3-dev" if "C compiler" in str(error) else ""
     log.warning(
-        "no Triton kernels (%s: %s%s): PyTorch's operations take their place, and training is several "
-        "times as slow", type(error).__name__, first_line(error), needs,
+        "Triton kernels are disabled (%s: %s%s): PyTorch operations are used; training is several times "
+        "slower", type(error).__name__, first_line(error), advice,
     )  # fmt: skip
 
 
 def with_fallback(compute: Callable[[], Tensor], device: torch.device) -> Tensor:
-    """What `compute` returns; where a kernel fails in it, that of a second call without kernels."""
+    """Returns `compute()`. If a kernel fails, disables kernels and calls `compute` again."""
     try:
         return compute()
     except torch.OutOfMemoryError:
@@ -94,5 +94,5 @@ def with_fallback(compute: Callable[[], Tensor], device: torch.device) -> Tensor
     except Exception as error:
         if not has_kernels(device):
             raise
-        turn_off(error)
+        disable_kernels(error)
     return compute()

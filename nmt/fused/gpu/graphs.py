@@ -1,11 +1,11 @@
 """The loss of a batch and its gradients, replayed from CUDA graphs.
 
 A loop over a sentence launches hundreds of small kernels. A CUDA graph launches them all at once, but
-only on the memory that it was captured with. So each padded shape has one graph, of the loss and of
-its derivative together, which reads a copy of the batch and writes gradients into buffers that all
-shapes share. Nothing else lives from one replay to the next: all graphs use one memory pool, of the
-size of the largest shape. `Replay` hands the gradients to autograd, so that DDP and the optimizer see
-an ordinary backward pass.
+only on the memory that it was captured with. So each padded shape has one graph of the loss and its
+gradients. The graph reads a copy of the batch and writes the gradients to buffers that all shapes
+share. Nothing else is kept between replays: all graphs use one memory pool, as large as the largest
+shape needs. `Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary
+backward pass.
 
 B batch, S source length, T target length.
 """
@@ -35,7 +35,7 @@ LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multi
 
 
 class LossGraph(NamedTuple):
-    """The loss () of the last `batch` of one shape."""
+    """A captured graph: its static input, its output () and its replay function."""
 
     batch: Words
     loss: Tensor
@@ -43,36 +43,34 @@ class LossGraph(NamedTuple):
 
 
 class LossGraphs:
-    """`network.loss` with one CUDA graph for each padded shape.
+    """`network.loss` with one CUDA graph per padded shape.
 
-    A capture that fails is logged once. From then on every loss is computed without graphs, of
-    batches that are padded as before, so that dropout stays the same.
+    After a failed capture, logs a warning and computes every loss without graphs. Batches are still
+    padded, so that dropout stays the same.
 
     Args:
-        enabled: without it, and for a network on a CPU, the loss is `network.loss`.
-        rehearse: on a CPU, take the same way through the same buffers, and compute where a GPU
-            replays.
+        enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
+        rehearse: for tests on a CPU: same code path, with a call in place of a replay.
 
     Attributes:
-        graphs: by shape, type of products and mode of the network.
+        graphs: graphs by padded shape, compute dtype and mode of the network.
         failed: whether a capture has failed.
     """
 
     def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
         self.enabled, self.rehearse, self.failed = enabled, rehearse, False
-        self.replays = 0  # so far
+        self.replays = 0  # number of replays so far
         self._stream: Any = None
         self.clear()
 
     def __reduce__(self) -> Any:
-        """A copy of a model, or a model sent to another process, starts without graphs."""
+        """Copies and pickles without the graphs."""
         return LossGraphs, (self.enabled, self.rehearse)
 
     def clear(self) -> None:
-        """Drops all graphs and their memory; shapes are captured anew.
+        """Drops all graphs and their memory; later losses capture new ones.
 
-        Needed where cuBLAS's workspaces are freed, whose addresses are in the graphs: Lightning does
-        so at both ends of a fit.
+        Graphs hold addresses of cuBLAS workspaces. Lightning frees these at the start and end of `fit`.
         """
         self.graphs: dict[Any, LossGraph] = {}
         self.gradients: list[Tensor] = []
@@ -80,7 +78,7 @@ class LossGraphs:
         self._pool: Any = None
 
     def loss(self, network: Network, words: Words) -> Tensor:
-        """Σ nll of a batch, (), differentiable once, before the loss of the next batch is computed."""
+        """Returns Σ nll of a batch, (). Call `backward` once, before the next call of `loss`."""
         used = self.enabled and (words[0].is_cuda or self.rehearse)
         if not used or not torch.is_grad_enabled():
             return network.loss(*words)
@@ -95,15 +93,15 @@ class LossGraphs:
     def _graph(
         self, network: Network, named: Mapping[str, Tensor], words: Words
     ) -> LossGraph | None:
-        """The graph of a padded shape; None where it cannot be captured."""
+        """Returns the graph of a padded shape, or None if the capture failed."""
         addresses = [p.data_ptr() for p in named.values()]
         if addresses != self._addresses:
             self.clear()
             self._addresses = addresses
             self.gradients = [torch.zeros_like(p) for p in named.values()]
         device = words[0].device
-        products = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type)
-        key = (words[0].shape, words[2].shape, products, network.training)
+        autocast = torch.is_autocast_enabled(device.type) and torch.get_autocast_dtype(device.type)
+        key = (words[0].shape, words[2].shape, autocast, network.training)
         if key not in self.graphs:
             cuda = torch.cuda.default_generators if device.type == "cuda" else None
             generator = cuda[device.index] if cuda else torch.default_generator
@@ -113,18 +111,18 @@ class LossGraphs:
             except Exception as error:
                 self.failed = True
                 log.warning(
-                    "a CUDA graph could not be captured (%s): training continues without graphs, more "
-                    "slowly; model.graphs=false does without from the start", first_line(error),
+                    "CUDA graph capture failed (%s): training continues without graphs and is slower; "
+                    "set model.graphs=false to disable CUDA graphs", first_line(error),
                 )  # fmt: skip
-            # not in the handler, whose traceback keeps what the capture has allocated
+            # outside of `except`: the traceback keeps the allocated tensors alive
             if self.failed:
                 self.clear()
                 release(generator)
-            generator.set_state(state)  # dropout does not depend on when a shape was captured
+            generator.set_state(state)  # a capture must not change the dropout of later steps
         return self.graphs.get(key)
 
     def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
-        """The graph of a padded shape; on a CPU, what computes where a GPU replays."""
+        """Captures the graph of a padded shape; on a CPU, `replay` computes the loss again."""
         batch, device = tuple(part.clone() for part in words), words[0].device
 
         def compute() -> Tensor:
@@ -132,7 +130,7 @@ class LossGraphs:
             torch._foreach_copy_(self.gradients, grads)
             return loss
 
-        # once before, so that kernels are compiled and libraries loaded outside of the capture
+        # warm-up run: kernels are compiled and libraries loaded before the capture
         if device.type != "cuda":
             loss = backend.with_fallback(compute, device)
             return LossGraph(batch, loss, lambda: loss.copy_(compute()))
@@ -143,15 +141,15 @@ class LossGraphs:
         with torch.cuda.stream(self._stream):
             backend.with_fallback(compute, device)
         graph = torch.cuda.CUDAGraph()
-        # other threads (NCCL's watchdog under DDP, pinned memory) work on while this one captures
+        # "thread_local": NCCL's watchdog under DDP and memory pinning in other threads may go on
         capture = torch.cuda.graph(graph, self._pool, self._stream, "thread_local")
-        with torch.cuda.stream(current), capture:  # left so by an error, too
+        with torch.cuda.stream(current), capture:  # restores the stream even if the capture fails
             loss = compute()
         return LossGraph(batch, loss, graph.replay)
 
 
 class Replay(Function):
-    """Σ nll () of a batch from a graph, with the gradients of the parameters."""
+    """Replays a graph for the loss () of a batch and the gradients of the parameters."""
 
     @staticmethod
     def forward(
@@ -168,24 +166,26 @@ class Replay(Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.number != ctx.graphs.replays:
-            raise RuntimeError("backward after the loss of a later batch: set model.graphs=false")
+            raise RuntimeError(
+                "`backward` came after the loss of a later batch: set model.graphs=false"
+            )
         return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
 
 
 def differentiate(
     network: Network, named: Mapping[str, Tensor], words: Words
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Σ nll () of a batch, and its gradient for each named parameter, zeros for unused ones.
+    """Returns Σ nll () of a batch and the gradients of the named parameters, 0 for unused ones.
 
-    DDP keeps the nodes that accumulate gradients, and these the stream that they were made on. So the
-    derivative is taken for aliases of the parameters.
+    The gradients are computed for aliases of the parameters: DDP holds the AccumulateGrad nodes of
+    the parameters, which remember their stream.
     """
     module: Any = nn.Module()
     module.network, module.forward = network, network.loss
     aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
     device = words[0].device.type
     dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
-    # cached casts would be those of the first batch
+    # a cached autocast weight would be stale at replay
     with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
         loss: Tensor = functional_call(module, aliases, words)
         leaves = list(aliases.values())
@@ -194,23 +194,23 @@ def differentiate(
 
 
 def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Words:
-    """A batch with S and T padded to multiples of `LENGTH`, and B to one of `SENTENCES`.
+    """Pads S and T of a batch to multiples of `LENGTH`, and B to a multiple of `SENTENCES`.
 
-    Padding adds nothing to the loss. The sources of further sentences count as real, since a softmax
-    over no position is NaN.
+    Padding adds nothing to the loss. Added sentences have an all-True source mask: a softmax over no
+    position is NaN.
     """
     rows, columns = -len(source) % SENTENCES, -source.shape[1] % LENGTH
-    more = (0, -target.shape[1] % LENGTH, 0, rows)
+    target_padding = (0, -target.shape[1] % LENGTH, 0, rows)
     source, source_mask = pad(source, (0, columns, 0, rows)), pad(source_mask, (0, columns))
     if rows:
         source_mask = pad(source_mask, (0, 0, 0, rows), value=True)
-    return source, source_mask, pad(target, more), pad(target_mask, more)
+    return source, source_mask, pad(target, target_padding), pad(target_mask, target_padding)
 
 
 def release(generator: Any) -> None:
-    """Frees the memory of a capture that failed, and its generator of random numbers.
+    """Frees the memory of a failed capture, and resets the random generator.
 
-    The latter takes itself for captured until it has the state of another generator.
+    A failed capture leaves the generator in capture mode. A new state resets it.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

@@ -1,4 +1,4 @@
-"""Compares the Triton kernels with PyTorch's operations in a small network, before the first update."""
+"""Compares Triton kernels with PyTorch operations in a small network, before the first update."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from nmt.fused.gpu.graphs import differentiate
 from nmt.layers import Additive, Attention, BidirectionalEncoder, Decoder, Dot, Network, Output
 
 V, E, H, N, M = 40, 24, 37, 20, 16  # vocabulary, embedding, hidden, alignment, maxout
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # of the norm of each result
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # relative to the norm of each result
 
 
 def probe(device: torch.device) -> None:
-    """Raises ArithmeticError for a wrong number, and what a kernel raises that cannot be run."""
+    """Raises ArithmeticError for a wrong number. Also passes on any exception of a kernel."""
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
         for scorer in (Additive, Dot):
-            for dtype, share in TOLERANCE.items():
+            for dtype, tolerance in TOLERANCE.items():
                 computed = results(scorer, dtype, device, kernels)
                 for name, expected in results(scorer, dtype, device, steps).items():
                     error = (computed[name] - expected).norm() / expected.norm()
-                    if not error <= share:
+                    if not error <= tolerance:  # true for NaN, too
                         raise ArithmeticError(
                             f"{name} with {scorer.__name__} is off by {float(error):.1%} in {dtype}"
                         )
 
 
 def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict[str, Tensor]:
-    """Loss, gradients, and a parameter after a step of Adadelta."""
+    """Returns the loss, the gradients, and a parameter after a step of Adadelta."""
     attention = Attention(H, 2 * H, N, scorer(N, N))
     decoder = Decoder(V, E, H, M, attention)
     network = fuse(Network(BidirectionalEncoder(V, E, H), decoder, Output(M, V))).to(device)
     for parameter in network.parameters():
         numbers = torch.arange(parameter.numel(), device=device).view_as(parameter) * 0.7
         parameter.data.copy_(numbers.sin() * 0.2)
-    network.decoder.readout.bias.data[::2] += 3  # or rounding swaps maxout units
+    # otherwise rounding could change which maxout unit wins
+    network.decoder.readout.bias.data[::2] += 3
     words = torch.arange(10, device=device).view(2, 5)
     mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)
     named, batch = dict(network.named_parameters()), (words, mask, words[:, :3], mask[:, :3])

@@ -22,9 +22,9 @@ BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(se
 def untried(monkeypatch):
     """Kernels that have not been probed, before a test and after it."""
     monkeypatch.setattr(backend, "allowed", True)
-    backend.is_right.cache_clear()
+    backend.kernels_are_correct.cache_clear()
     yield
-    backend.is_right.cache_clear()
+    backend.kernels_are_correct.cache_clear()
 
 
 @pytest.mark.parametrize("current", [0, 1])
@@ -130,7 +130,7 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkey
 @pytest.mark.parametrize(
     ("name", "place", "said"),  # and which argument it reads wrong
     [
-        ("open_gates", 1, "with Additive is off"),
+        ("compute_gates", 1, "with Additive is off"),
         ("reset_backward", 1, "with Additive is off"),
         ("attention_steps", 1, "with Additive is off"),
         ("word_nll", 0, "with Additive is off"),

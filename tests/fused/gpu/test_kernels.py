@@ -95,7 +95,7 @@ def likelihood(module, parts, dtype, weight=None, with_gradients=True):
 @pytest.mark.parametrize(("weighted", "scale"), [(True, 1.0), (True, 100.0), (False, 100.0)])
 def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, monkeypatch):
     """NLLs and gradients as in float64, also where p underflows (NLLs of hundreds of nats)."""
-    for name in ("LOGITS", "LOGITS_OF_A_GPU"):
+    for name in ("LOGITS_BYTES", "LOGITS_BYTES_GPU"):
         monkeypatch.setattr(output, name, chunk * VOCABULARY * 4)
     parts, weight = example(device, scale=scale)
     weight = weight if weighted else None

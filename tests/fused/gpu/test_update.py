@@ -65,7 +65,7 @@ def updates(composer, folder, *typed, experiment="rnnsearch50", sizes=((80, 30, 
             "trainer.val_check_interval=1000", "trainer.accelerator=cpu", *typed,
         )
     )  # fmt: skip
-    with fake_cuda() as launches, patch.object(backend, "is_right", lambda device: True):
+    with fake_cuda() as launches, patch.object(backend, "kernels_are_correct", lambda device: True):
         with GPU:
             model = build_model(config, 30000, 30000)
             model.finite = torch.tensor(True)

@@ -1,13 +1,13 @@
 """`nmt.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
 
-Importing this package imports Triton. With TRITON_INTERPRET=1 set before that, the kernels work on
-CPU tensors, which is how they are tested without a GPU.
+Importing this package imports Triton. If TRITON_INTERPRET=1 is set before, the kernels work on CPU
+tensors, for tests without a GPU.
 """
 
 from nmt.fused.gpu.kernels import attention as attention
 from nmt.fused.gpu.kernels.gates import candidate_backward as candidate_backward
+from nmt.fused.gpu.kernels.gates import compute_gates as compute_gates
 from nmt.fused.gpu.kernels.gates import next_state as next_state
-from nmt.fused.gpu.kernels.gates import open_gates as open_gates
 from nmt.fused.gpu.kernels.gates import reset_backward as reset_backward
 from nmt.fused.gpu.kernels.likelihood import word_nll as word_nll
 
