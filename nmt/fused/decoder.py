@@ -41,8 +41,8 @@ def is_supported(decoder: Decoder) -> bool:
     """Whether `FusedDecoder` supports the unit, readout and context of a decoder."""
     context = decoder.context
     attends = type(context) is Attention and type(context.scoring) in SCORINGS
-    is_gated = type(decoder.unit) is GatedUnit and type(decoder.readout) is Readout
-    return is_gated and (attends or type(context) is FixedContext)
+    has_context = attends or type(context) is FixedContext
+    return has_context and type(decoder.unit) is GatedUnit and type(decoder.readout) is Readout
 
 
 class FusedDecoder(Decoder):

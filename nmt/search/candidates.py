@@ -3,9 +3,9 @@
 B batch, K hypotheses per sentence, V vocabulary, C inspected cells, W beam width.
 
 The K x V scores of a sentence are never stored. The vocabulary is split into stripes of equal size.
-Cell i holds word i of each stripe, and one pass computes the best logit of each cell. The best W words
-of a sentence are in its best W cells: only these are copied to the host and sorted there, in float64.
-If another cell could matter because of rounding or ties, all words of the sentence are sorted.
+Cell i of a hypothesis holds word i of each stripe; one pass computes the best logit of each cell. The
+best W words of a sentence are in its best W cells: only these cells are copied to the host and sorted
+there, in float64. If rounding or ties could bring in another cell, all words of the sentence are sorted.
 """
 
 from __future__ import annotations

@@ -166,9 +166,7 @@ class Replay(Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.number != ctx.graphs.replays:
-            raise RuntimeError(
-                "`backward` came after the loss of a later batch: set model.graphs=false"
-            )
+            raise RuntimeError("`backward` was called after a later loss: set model.graphs=false")
         return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
 
 

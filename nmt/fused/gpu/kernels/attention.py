@@ -43,10 +43,7 @@ def score_kernel(
     query, keys, v, mask, scores, source, scale, QUERY_STRIDE: tl.constexpr,
     ALIGNMENT: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes the scores of one query: additive with `v`, dot products without.
-
-    The backward pass uses dot products for the gradient of the weights.
-    """
+    """Computes scores: additive with `v`, else dot products (also for the gradient of weights)."""
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
     sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
