@@ -108,6 +108,8 @@ def test_random_order_shuffles_batches_not_sentences() -> None:
     batches = [[schedule.rows(k).tolist() for k in range(20)] for schedule in (ascending, random)]
     assert batches[0] != batches[1]
     assert sorted(batches[0]) == sorted(batches[1])
+    # the second pool holds the same pairs, in an order of its own
+    assert [random.rows(k).tolist() for k in range(20, 40)] != batches[1]
 
 
 @settings(max_examples=40, deadline=None)
