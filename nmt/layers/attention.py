@@ -31,7 +31,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Attention(nn.Module):
-    """c_i = Σ_j α_ij h_j, α_i = softmax over real j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
+    """c_i = Σ_j α_ij h_j, α_i = softmax over real positions j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
     There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) say
     whether W_a and U_a exist. Where one is None, the function compares states or annotations as they are.
@@ -99,7 +99,7 @@ class FixedContext(nn.Module):
         self.size = size
 
     def keys(self, annotations: Tensor) -> None:
-        """Returns None: there are no scores to compute."""
+        """Returns None: there are no keys to compare with a state."""
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Returns the same context (B, K, A) for each of K states (B, K, H), without weights."""

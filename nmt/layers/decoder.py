@@ -77,8 +77,8 @@ class Decoder(nn.Module):
     def initial(self, memory: Memory) -> DecoderState:
         """Returns s_0 = tanh(W_s summary + b) and E y_0 = 0, with one hypothesis per sentence (K = 1)."""
         hidden = torch.tanh(linear(memory.summary, self.W_s, self.bias_s)).to(self.W_s.dtype)
-        word = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
-        return DecoderState(self.unit.start(hidden.unsqueeze(1)), word)
+        embedding = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
+        return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
         """Returns the memory for `step` and the initial state."""

@@ -23,8 +23,7 @@ class Intervention(nn.Module):
         argmax     weight 1 at the position of the largest weight
         shifted    weights rotated by one position; the last weight moves to the first position
 
-    The replacement weights sum to 1, so that contexts keep their scale. `log_normaliser`
-    does not change.
+    The replacement weights sum to 1, so that contexts keep their scale. `log_normaliser` does not change.
     """
 
     def __init__(self, attention: Attention, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ (W_o t_i + b)) (appendix A.2.2).
+"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ (W_o t_i + b)) (appendix A.2.2, with a bias).
 
 B batch size, T target length, M maxout units, V vocabulary size.
 """

@@ -1,4 +1,4 @@
-"""Data types of matrix products, and of states, gates and softmax."""
+"""The data types of matrix products, and of states, gates and softmax."""
 
 from __future__ import annotations
 
