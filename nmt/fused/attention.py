@@ -89,10 +89,10 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 
 
 class AdditiveSteps(DotSteps):
-    """The same with scores v_aᵀ tanh(q + k). In 16 bits, tanh is several times slower on a CPU.
+    """As `DotSteps`, with scores v_aᵀ tanh(q + k). In 16 bits, tanh is several times slower on a CPU.
 
-    The backward pass computes tanh again, in one buffer for all steps. With
-    r = (1 - tanh) / 2 (`Halves`) the derivative of tanh is 4 (r - r²).
+    The backward pass computes tanh again, in one buffer for all steps. With r = (1 - tanh) / 2
+    (`Halves`), the derivative of tanh is 4 (r - r²).
     """
 
     slopes: Tensor | None = None  # Σ_i ∂e_ij (r - r²)

@@ -77,7 +77,7 @@ class FusedDecoder(Decoder):
         return readout, weights, log_normaliser.t() * target_mask
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """The memory with [C; C_o] h_j in place of h_j, and the first state.
+        """Returns the memory with [C; C_o] h_j in place of h_j, and the first state.
 
         Attention then returns [C; C_o] c_i directly, which saves one matrix product per hypothesis
         and step. Batches of more than `MAX_PRODUCT_SYMBOLS` source positions keep the annotations.

@@ -35,10 +35,10 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 def fuse(network: Network) -> Network:
     """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
 
-    Parameters and their names do not change; results change by rounding only. A part is replaced
-    if its class is exactly the one of `nmt.layers`, not a subclass. The fused encoder supports gated units. The
-    fused decoder supports gated units with additive, dot, scaled dot or general attention, or a
-    fixed context. Logs a warning if the encoder or the decoder is not supported.
+    Parameters and their names do not change; results change by rounding only. Subclasses of the
+    replaced classes stay as they are. The fused encoder supports gated units. The fused decoder
+    supports gated units with additive, dot, scaled dot or general attention, or a fixed context.
+    Logs a warning if the encoder or decoder is not supported.
     """
     encoder, decoder = network.encoder, network.decoder
     plain = []
@@ -54,9 +54,7 @@ def fuse(network: Network) -> Network:
         if type(part) in FUSED:
             _replace(part)
     if plain:
-        log.warning(
-            "no fused implementation of %s: the slower plain one is used", " and ".join(plain)
-        )
+        log.warning("no fused implementation of %s: the plain one is slower", " and ".join(plain))
     return network
 
 

@@ -1,8 +1,8 @@
 """Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
-One loop serves the encoder, with one or two directions at once, and the decoder, with or without attention.
-The backward loop computes only state gradients. The gradients of each weight and of the annotations are
-one product after the loop. No B x S x N tensor is saved per step.
+One loop serves the encoder, with one or two directions at once, and the decoder, with or without
+attention. The backward loop computes only state gradients. The gradient of each weight is one product
+after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
 
 T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
 `...` is the number of directions of an encoder; a decoder has no such dimension.
@@ -25,7 +25,7 @@ Tensors = tuple[Tensor, ...]
 
 
 class AttentionInputs(NamedTuple):
-    """The inputs of a loop with attention, and the matrix of the unit for the context."""
+    """Inputs of a loop with attention: the arguments of `attention_steps`, and C of the unit."""
 
     scoring: nn.Module
     annotations: Tensor  # (B, S, A)
@@ -66,7 +66,7 @@ def run_with_attention(
 
 
 class GatedUnitFunction(Function):
-    """See the two functions above. `mask` marks steps in the first, source positions in the second."""
+    """See `run_units`, where `mask` marks steps, and `run_with_attention`, where it marks source positions."""
 
     @staticmethod
     def forward(
@@ -161,7 +161,7 @@ def run_forward(
         if attended is not None:
             attention.attend(query[i], weight[i], normaliser[i], context[i])
             if i == length:
-                break  # the last state is only attended with
+                break  # c_{T+1} needs no further state
             recurrent = torch.addmm(recurrent[:, query_size:], context[i], C_gates)
         steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], mask[i])
         recurrent = multiply(reset_state[i], U_t)
@@ -225,7 +225,7 @@ def run_backward(
         grad_state.add_(upstream_state[0])
 
     def weight_gradient(grad: Tensor, inputs: Tensor) -> Tensor:
-        """Returns Σ grad inputsᵀ (..., X, Y) over the steps and sentences of (..., T, B, X | Y)."""
+        """Returns Σ grad inputsᵀ (..., X, Y) over steps and sentences, given (..., T, B, X | Y)."""
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 

@@ -1,6 +1,6 @@
 """The output layer: cross-entropy over a large vocabulary without all logits in memory at once.
 
-B batch, T target length, R rows (target words), M maxout, V vocabulary.
+B batch, T target length, R rows (target words), M maxout units, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def chunked_nll(
 ) -> tuple[Tensor, Gradients | None]:
     """Returns weight · -log p(word) (R) for readouts (R, M), and the gradients of its sum or None.
 
-    `weight` is (R), or None for 1. `dtype` is the compute dtype, that of the matrix products.
+    `weight` is (R), or None for 1. `dtype` is the compute dtype.
     """
     steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
@@ -144,7 +144,7 @@ def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
-    """Adds `summand` to `total`. The `first` summand overwrites it."""
+    """Adds `summand` to `total`. The `first` summand overwrites `total`."""
     total.copy_(summand) if first else total.add_(summand)
 
 

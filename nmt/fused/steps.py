@@ -3,7 +3,7 @@
 `nmt.fused.gpu.kernels` offers the same functions as Triton kernels. The step functions write into
 buffers of the caller.
 
-B batch, H state size, R rows (target words), M maxout units, V vocabulary. The leading `...` is
+B batch, H state size, R rows (target words), M maxout units, V vocabulary size. The leading `...` is
 (directions, B) or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
 """
 
@@ -44,17 +44,17 @@ def next_state(
     recurrent: Tensor,
     gates: Tensor,
     candidate: Tensor,
-    after: Tensor,
+    new_state: Tensor,
     copy: Tensor | None,
 ) -> None:
-    """Writes s̃ = tanh(projected + recurrent) to `candidate` and s' = (1 - z)∘s + z∘s̃ to `after`.
+    """Writes s̃ = tanh(projected + recurrent) to `candidate` and s' = (1 - z)∘s + z∘s̃ to `new_state`.
 
     All are (..., H), except `gates` (..., 2H). `copy` receives s' in the compute dtype.
     """
     torch.add(projected, recurrent, out=candidate).tanh_()
-    torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=after)
+    torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=new_state)
     if copy is not None:
-        copy.copy_(after)
+        copy.copy_(new_state)
 
 
 def candidate_backward(

@@ -1,6 +1,6 @@
 """Beam search for a batch of sentences (design: the paper's section 5.1 and its appendix).
 
-B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary.
+B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary size.
 
 The device computes. NumPy keeps totals, beam widths and parents of hypotheses. Each step waits for
 one copy from the device and queues a few copies to it. All K hypotheses of a sentence share one copy
@@ -21,7 +21,7 @@ from torch import Tensor
 from nmt.config import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
 from nmt.layers import reorder, select
-from nmt.search.candidates import along, best_continuations
+from nmt.search.candidates import best_continuations, take
 from nmt.utils.devices import queued
 
 
@@ -117,44 +117,42 @@ def beam_search(
     ]
     if not sentences:
         return []
-    rows = sentences  # the unfinished sentences
+    unfinished = sentences
     written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
     totals = np.zeros((len(sentences), 1))  # (B, K) summed log-probabilities; -inf: no hypothesis
     memory, state = model.begin(source, mask)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         logits, attended = model.step(state, memory)
-        widths = np.array([settings.beam_size - len(row.finished) for row in rows])
-        forbidden = {END: np.array([step <= row.minimum for row in rows])}
+        widths = np.array([settings.beam_size - len(each.finished) for each in unfinished])
+        forbidden = {END: np.array([step <= each.minimum for each in unfinished])}
         if forbid_unknown:
-            forbidden[UNKNOWN] = np.ones(len(rows), bool)
+            forbidden[UNKNOWN] = np.ones(len(unfinished), bool)
         forbidden = {word: where for word, where in forbidden.items() if where.any()}
         chosen = best_continuations(logits, totals, widths, forbidden)
 
         words, totals = chosen.words, chosen.totals
-        written = along(written, chosen.parents)
+        written = take(written, chosen.parents)
         written = np.concatenate([written, words[:, :, None].astype(np.int32)], 2)
         ended = (words == END) & (totals > -np.inf)
-        for row, slot in np.argwhere(ended):
-            score = normalised(totals[row, slot], step, settings.length_penalty)
-            rows[row].finished.append(Hypothesis(written[row, slot].tolist(), score, True))
+        for i, slot in np.argwhere(ended):
+            score = normalised(totals[i, slot], step, settings.length_penalty)
+            unfinished[i].finished.append(Hypothesis(written[i, slot].tolist(), score, True))
         totals[ended] = -np.inf
 
-        highest = totals.max(1).tolist()
-        active = np.array(
-            [_continues(row, step, best, settings) for row, best in zip(rows, highest, strict=True)]
-        )
+        with_best = zip(unfinished, totals.max(1).tolist(), strict=True)
+        active = np.array([_continues(each, step, best, settings) for each, best in with_best])
         for i in np.flatnonzero(~active):
             for slot in np.flatnonzero(totals[i] > -np.inf):
                 score = normalised(totals[i, slot], step, settings.length_penalty)
-                rows[i].open.append(Hypothesis(written[i, slot].tolist(), score, False))
+                unfinished[i].open.append(Hypothesis(written[i, slot].tolist(), score, False))
         if not active.any():
             break
         staying = np.flatnonzero(active)
-        slots = _live_slots(totals[active])  # (B', K')
-        written, totals, words = (along(each[active], slots) for each in (written, totals, words))
+        slots = _open_slots(totals[active])  # (B', K')
+        written, totals, words = (take(each[active], slots) for each in (written, totals, words))
         # index of each hypothesis's parent in the flattened (B, K) batch
-        parents = staying[:, None] * logits.shape[1] + along(chosen.parents[active], slots)
-        rows = [rows[i] for i in staying]
+        parents = staying[:, None] * logits.shape[1] + take(chosen.parents[active], slots)
+        unfinished = [unfinished[i] for i in staying]
         index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
         if not active.all():
             memory = select(memory, queued(torch.from_numpy(staying), source.device))
@@ -171,14 +169,14 @@ def normalised(total: float, length: int, length_penalty: float) -> float:
 
 
 def _floor(steps: float) -> int:
-    """Rounds down, except for rounding errors: 0.29 * 100 is 28.999999999999996 in Python."""
+    """Rounds down, but tolerates rounding errors: 0.29 * 100 is 28.999999999999996 in Python."""
     return int(steps + 1e-9)
 
 
-def _live_slots(totals: np.ndarray) -> np.ndarray:
+def _open_slots(totals: np.ndarray) -> np.ndarray:
     """Returns slots (B, K'): the open hypotheses of each sentence first, in their order."""
-    live = totals > -np.inf
-    return np.argsort(~live, axis=1, kind="stable")[:, : live.sum(1).max()]
+    is_open = totals > -np.inf
+    return np.argsort(~is_open, axis=1, kind="stable")[:, : is_open.sum(1).max()]
 
 
 def _continues(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:

@@ -1,6 +1,6 @@
 """Selects the best continuations for beam search.
 
-B batch, K hypotheses per sentence, V vocabulary, C inspected cells, W beam width.
+B batch, K hypotheses per sentence, V vocabulary size, C inspected cells, W beam width.
 
 The K x V scores of a sentence are never stored. The vocabulary is split into stripes of equal size.
 Cell i of a hypothesis holds word i of each stripe; one pass computes the best logit of each cell. The
@@ -64,8 +64,8 @@ def best_continuations(
     # before the logits of forbidden words are overwritten
     normaliser = _normaliser(logits, best.amax(2).to(dtype))
     for word, sentences in forbidden.items():
-        where = queued(torch.from_numpy(sentences), logits.device)
-        logits[:, :, word].masked_fill_(where.unsqueeze(1), -torch.inf)
+        mask = queued(torch.from_numpy(sentences), logits.device)
+        logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
         # update the cells of the word: a best logit too high would cause a sort of all words
         for i in {word - start for start in starts if 0 <= word - start < size}:
             in_cell = torch.stack([logits[:, :, start + i] for start in starts])
@@ -89,7 +89,7 @@ def best_continuations(
     # words that the last stripe shares with the one before it
     repeated = candidates[:, :, -1] < starts[-2] + size
     slot = np.repeat(cell // size, len(starts), axis=1)
-    scores = along(totals, slot) + copied[:, count + 1 :]
+    scores = take(totals, slot) + copied[:, count + 1 :]
     scores.reshape(candidates.shape)[:, :, -1][repeated] = -np.inf
     kept = _best(Continuations(slot, candidates.reshape(scores.shape), scores), widths)
     if count < slots * size:
@@ -101,7 +101,7 @@ def best_continuations(
     return kept
 
 
-def along(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Returns entries `columns` (B, N) of the rows of `array` (B, M), as a fast `take_along_axis`."""
     return array[np.arange(len(array))[:, None], columns]
 
@@ -138,10 +138,10 @@ def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
         count = int((~worse).sum(1).max())
         # sorting bools takes a third of the time of `argpartition`
         columns = worse.argsort(axis=1, kind="stable")[:, :count]
-        candidates = Continuations(*(along(array, columns) for array in candidates))
+        candidates = Continuations(*(take(array, columns) for array in candidates))
     parents, words, scores = candidates
     order = np.lexsort((parents, words, -scores), axis=1)[:, :width]
-    best = Continuations(*(along(array, order) for array in candidates))
+    best = Continuations(*(take(array, order) for array in candidates))
     best.totals[np.arange(order.shape[1]) >= widths[:, None]] = -np.inf
     return best
 
@@ -157,9 +157,9 @@ def _rank_all_words(
     """Writes the best of all words of one sentence, with logits (K, V), to its row of `kept`."""
     exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
     scores = totals[:, None] + exact.double().cpu().numpy()
-    least = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
-    parents, words = np.nonzero(scores >= least)
-    likely = Continuations(parents, words, scores[parents, words])
-    best = _best(Continuations(*(array[None] for array in likely)), np.array([width]))
+    limit = np.partition(scores, scores.size - width, axis=None)[scores.size - width]
+    parents, words = np.nonzero(scores >= limit)
+    candidates = Continuations(parents, words, scores[parents, words])
+    best = _best(Continuations(*(array[None] for array in candidates)), np.array([width]))
     for rows, ranked in zip(kept, best, strict=True):
         rows[row, :width] = ranked[0]

@@ -1,4 +1,4 @@
-"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing this imports Triton."""
+"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing it imports Triton."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations

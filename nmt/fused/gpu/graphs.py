@@ -35,7 +35,7 @@ LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multi
 
 
 class LossGraph(NamedTuple):
-    """A captured graph: its static input, its output () and its replay function."""
+    """A captured graph: its static input, its output (a scalar) and its replay function."""
 
     batch: Words
     loss: Tensor
@@ -78,7 +78,7 @@ class LossGraphs:
         self._pool: Any = None
 
     def loss(self, network: Network, words: Words) -> Tensor:
-        """Returns Σ nll of a batch, (). Call `backward` once, before the next call of `loss`."""
+        """Returns Σ nll of a batch, a scalar. Call `backward` once, before the next call of `loss`."""
         used = self.enabled and (words[0].is_cuda or self.rehearse)
         if not used or not torch.is_grad_enabled():
             return network.loss(*words)
@@ -149,7 +149,7 @@ class LossGraphs:
 
 
 class Replay(Function):
-    """Replays a graph for the loss () of a batch and the gradients of the parameters."""
+    """Replays a graph, which computes the loss of a batch and the gradients of the parameters."""
 
     @staticmethod
     def forward(
@@ -173,7 +173,7 @@ class Replay(Function):
 def differentiate(
     network: Network, named: Mapping[str, Tensor], words: Words
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Returns Σ nll () of a batch and the gradients of the named parameters, 0 for unused ones.
+    """Returns Σ nll of a batch, a scalar, and the gradients of the named parameters, 0 for unused ones.
 
     The gradients are computed for aliases of the parameters: DDP holds the AccumulateGrad nodes of
     the parameters, which remember their stream.

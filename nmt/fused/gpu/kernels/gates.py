@@ -19,7 +19,7 @@ from torch import Tensor
 
 UNITS = 256  # hidden units per program
 TENSORS = (
-    "state projected recurrent gates reset_state real candidate after copy grad_state upstream "
+    "state projected recurrent gates reset_state real candidate new_state copy grad_state upstream "
     "grad from_next grad_reset_state"
 )
 STRIDES_D = [f"{name}_d" for name in TENSORS.split()]  # these depend on the batch
@@ -68,8 +68,9 @@ def compute_gates_kernel(
 def next_state_kernel(
     state, state_d, state_b: tl.constexpr, projected, projected_d, projected_b: tl.constexpr,
     recurrent, recurrent_d, recurrent_b: tl.constexpr, gates, gates_d, gates_b: tl.constexpr,
-    candidate, candidate_d, candidate_b: tl.constexpr, after, after_d, after_b: tl.constexpr,
-    copy, copy_d, copy_b: tl.constexpr, batch, HIDDEN: tl.constexpr, UNITS: tl.constexpr,
+    candidate, candidate_d, candidate_b: tl.constexpr,
+    new_state, new_state_d, new_state_b: tl.constexpr, copy, copy_d, copy_b: tl.constexpr,
+    batch, HIDDEN: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     unit = tl.program_id(1) * UNITS + tl.arange(0, UNITS)
     inside = unit < HIDDEN
@@ -79,7 +80,7 @@ def next_state_kernel(
     s = load(state, state_d, state_b, batch, unit, inside)
     s += z * (x - s)
     tl.store(at(candidate, candidate_d, candidate_b, batch, unit), x, mask=inside)
-    tl.store(at(after, after_d, after_b, batch, unit), s, mask=inside)
+    tl.store(at(new_state, new_state_d, new_state_b, batch, unit), s, mask=inside)
     if copy is not None:
         tl.store(at(copy, copy_d, copy_b, batch, unit), s, mask=inside)
 

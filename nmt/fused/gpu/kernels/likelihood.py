@@ -3,7 +3,7 @@
 One program computes one row. 1,024 threads limit an H100 to two programs per SM. Their rows (32 MB at
 30,000 words) then stay in the L2 cache for the second pass. The logits of 16-bit inputs are float32.
 
-R rows (target words), M maxout units, V vocabulary.
+R rows (target words), M maxout units, V vocabulary size.
 """
 # mypy: disable-error-code="no-untyped-def"
 
