@@ -36,8 +36,8 @@ class FusedStates(Encoder):
             torch.stack([real, real.flip(0)][: len(units)]),
         )  # (D, S, B, H)
         # `unbind`, not indexing: the backward of each index would allocate zeros of the size of `states`
-        ahead, *back = states.unbind(0)
-        by_position = [ahead, *(direction.flip(0) for direction in back)]
+        forward, *backward = states.unbind(0)
+        by_position = [forward, *(direction.flip(0) for direction in backward)]
         return [direction.transpose(0, 1) for direction in by_position]
 
 

@@ -209,7 +209,7 @@ def run_backward(
     else:
         from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
     for i in reversed(range(length)):
-        # Index from the end: with attention, `upstream` has one more step, that of s_0.
+        # Index from the end: with attention, `upstream` has one more step, for s_0.
         steps.candidate_backward(
             grad_state, from_next, upstream_state[i - length], gate[i], candidate[i], state[i],
             grad_gate[i],

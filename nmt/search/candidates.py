@@ -46,7 +46,7 @@ def best_continuations(
     logits: float64). Ties go to the lower word index, then to the lower slot.
 
     Args:
-        logits: (B, K, V) for the next word; those of forbidden words are overwritten.
+        logits: (B, K, V) for the next word; overwritten at forbidden words.
         totals: (B, K) float64, summed log-probabilities; -inf: no hypothesis.
         widths: (B,) int, number of continuations to keep per sentence (W is the largest).
         forbidden: word id -> (B,) bool, the sentences for which the word is forbidden.

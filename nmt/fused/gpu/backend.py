@@ -43,11 +43,11 @@ def steps_for(example: Tensor) -> Any:
 def using(module: Any) -> Iterator[None]:
     """Within this context `steps_for` always returns `module`."""
     global chosen
-    before, chosen = chosen, module
+    previous, chosen = chosen, module
     try:
         yield
     finally:
-        chosen = before
+        chosen = previous
 
 
 def has_kernels(device: torch.device) -> bool:

@@ -1,4 +1,4 @@
-"""Attention as Triton kernels: two launches per step in each pass, and one for all key gradients.
+"""Attention as Triton kernels: two per step in each pass; if additive, one for the gradients of keys and v.
 
 Keys and annotations are read once per pass of a step, in their own type. Scores, softmax and sums are
 float32. A program computes one sentence and one block of positions or entries. There are no atomic
