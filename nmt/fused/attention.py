@@ -17,7 +17,7 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Buffer size in entries: per CPU thread, so that it fits the cache; and on a GPU.
+# Entries of the buffer: for each CPU thread, which fit its cache, and in total on a GPU.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
 
@@ -25,7 +25,7 @@ softmax_backward = torch.ops.aten._softmax_backward_data
 
 
 def attention_steps(scoring: Any, *tensors: Tensor) -> DotSteps:
-    """Returns the steps of an `Additive` or `Dot`; see `DotSteps` for the other arguments."""
+    """Returns an object that computes attention step by step; see `DotSteps` for the arguments."""
     return (AdditiveSteps if isinstance(scoring, Additive) else DotSteps)(scoring, *tensors)
 
 
@@ -78,7 +78,7 @@ class DotSteps:
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        """Returns the gradients of keys and scoring parameters, from all steps (T, B, S | N)."""
+        """Returns the gradients of keys and scoring parameters, from all steps (T, B, S), (T, B, N)."""
         return (dot_gradient(grad_scores, queries.to(self.keys.dtype), self.scoring.scale),)
 
 
@@ -89,14 +89,14 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 
 
 class AdditiveSteps(DotSteps):
-    """As `DotSteps`, with scores v_aᵀ tanh(q + k). In 16 bits, tanh is several times slower on a CPU.
+    """As `DotSteps`, with scores v_aᵀ tanh(q + k).
 
-    The backward pass computes tanh again, in one buffer for all steps. With r = (1 - tanh) / 2
-    (`Halves`), the derivative of tanh is 4 (r - r²).
+    The backward pass computes h = (1 - tanh) / 2 again (`Halves`), in one buffer for all steps. The
+    derivative of tanh is 4 (h - h²). ∂e_ij is the gradient of the loss with respect to e_ij.
     """
 
-    slopes: Tensor | None = None  # Σ_i ∂e_ij (r - r²)
-    grad_r: Tensor  # Σ_ij ∂e_ij r
+    slopes: Tensor | None = None  # Σ_i ∂e_ij (h - h²)
+    weighted_h: Tensor  # Σ_ij ∂e_ij h
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -108,12 +108,12 @@ class AdditiveSteps(DotSteps):
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         if self.slopes is None:
             self.slopes = torch.zeros_like(self.keys)
-            self.grad_r = torch.zeros_like(self.scoring.v, dtype=query.dtype)
-        summed = torch.empty_like(query)  # Σ_j ∂e_j (r - r²)
+            self.weighted_h = torch.zeros_like(self.scoring.v, dtype=query.dtype)
+        summed = torch.empty_like(query)  # Σ_j ∂e_ij (h - h²)
         parts = map(self.halves.split, (grad_scores, self.slopes, summed))
         for half, grad, slopes, out in zip(self.halves(query.unsqueeze(1)), *parts, strict=True):
             half = half.squeeze(1)
-            self.grad_r.addmv_(half.flatten(0, 1).t(), grad.flatten())
+            self.weighted_h.addmv_(half.flatten(0, 1).t(), grad.flatten())
             slope = half.addcmul_(half, half, value=-1)
             slopes.addcmul_(grad.unsqueeze(2), slope)
             torch.bmm(grad.unsqueeze(1), slope, out=out.unsqueeze(1))
@@ -121,7 +121,7 @@ class AdditiveSteps(DotSteps):
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         assert self.slopes is not None
-        return self.slopes.mul_(4 * self.scoring.v), grad_scores.sum() - 2 * self.grad_r
+        return self.slopes.mul_(4 * self.scoring.v), grad_scores.sum() - 2 * self.weighted_h
 
 
 class Halves:

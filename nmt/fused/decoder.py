@@ -1,4 +1,4 @@
-"""The decoder with one loop per sentence, and beam search with precomputed products.
+"""The decoder: one loop over the target words of a batch, and steps that read [C; C_o] h_j.
 
 B batch, S source length, T target length, K hypotheses per sentence, H state size, M maxout units.
 """
@@ -32,8 +32,8 @@ from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-# The products are wider than the annotations. On a CPU with beam 12 they are slower above 100 to 140
-# source symbols.
+# `begin` replaces h_j by [C; C_o] h_j, which is wider. On a CPU with a beam of 12 this is slower for
+# sources of more than 100 to 140 symbols.
 MAX_PRODUCT_SYMBOLS = 120
 
 
@@ -80,7 +80,7 @@ class FusedDecoder(Decoder):
         """Returns the memory with [C; C_o] h_j in place of h_j, and the first state.
 
         Attention then returns [C; C_o] c_i directly, which saves one matrix product per hypothesis
-        and step. Batches of more than `MAX_PRODUCT_SYMBOLS` source positions keep the annotations.
+        and step. With attention, batches with a source of more than `MAX_PRODUCT_SYMBOLS` keep h_j.
         """
         state = self.initial(memory)
         fixed = isinstance(self.context, FixedContext)

@@ -1,8 +1,8 @@
 """Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
 One loop serves the encoder, with one or two directions at once, and the decoder, with or without
-attention. The backward loop computes only state gradients. The gradient of each weight is one product
-after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
+attention. The backward loop computes the gradients of states and queries. The gradient of each weight
+matrix is one product after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
 
 T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
 `...` is the number of directions of an encoder; a decoder has no such dimension.
@@ -53,9 +53,10 @@ def run_with_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
 
-    Takes the words' terms (T, B, 3H), s_0 (B, H), the memory, W_a (N, H), the scoring function, and
-    the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H), the contexts (T + 1, B, A), the
-    weights (T + 1, B, S) and log Z (T + 1, B). The weights and log Z are not differentiable.
+    Takes the words' terms (T, B, 3H) for T steps (one less than target words), s_0 (B, H), the memory,
+    W_a (N, H), the scoring function, and the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H),
+    the contexts (T + 1, B, A), the weights (T + 1, B, S) and log Z (T + 1, B). The weights and log Z are
+    not differentiable.
     """
     state_weight = torch.cat([W_a, unit.U_gates])
     results: tuple[Tensor, Tensor, Tensor, Tensor] = GatedUnitFunction.apply(
@@ -66,7 +67,7 @@ def run_with_attention(
 
 
 class GatedUnitFunction(Function):
-    """See `run_units`, where `mask` marks steps, and `run_with_attention`, where it marks source positions."""
+    """See `run_units`, whose `real` is `mask` here, and `run_with_attention`, whose source mask is."""
 
     @staticmethod
     def forward(
@@ -181,8 +182,8 @@ def run_backward(
     *directions, length, batch, hidden = reset_states.shape
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    # The gradients of [query, z, r, s̃] of each step. The two splits overlap: the unit computed z, r and s̃,
-    # and one product with the state computed query, z and r.
+    # The gradients of [query, z, r, s̃] of each step. `grad_gates` is the part of the unit, z, r and s̃.
+    # `grad_products` is the part of the product with the state, query, z and r. They share z and r.
     iterations = length + bool(attended)
     grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
     steps = backend.steps_for(grad)
@@ -225,7 +226,7 @@ def run_backward(
         grad_state.add_(upstream_state[0])
 
     def weight_gradient(grad: Tensor, inputs: Tensor) -> Tensor:
-        """Returns Σ grad inputsᵀ (..., X, Y) over steps and sentences, given (..., T, B, X | Y)."""
+        """Returns Σ grad inputsᵀ (..., X, Y) over steps and sentences, given (..., T, B, X) and (..., T, B, Y)."""
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 

@@ -126,8 +126,8 @@ def word_nll(
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # p - 1 for the target word, from the NLL: 16 bits would round a p near 1 to 1.
-        # (`scatter_` would copy all logits twice.)
+        # p - 1 for the target word. A GPU's NLL is in float32, so that a p near 1 is not rounded to 1
+        # as it is in 16 bits. (`scatter_` would copy all logits twice.)
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:

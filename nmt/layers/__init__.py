@@ -1,4 +1,4 @@
-"""The equations of Bahdanau, Cho and Bengio (ICLR 2015), one concept per file. Imports only torch."""
+"""The equations of Bahdanau, Cho and Bengio (ICLR 2015), one concept per file, in torch alone."""
 
 from nmt.layers.attention import Attention as Attention
 from nmt.layers.attention import AttentionOutput as AttentionOutput

@@ -1,7 +1,7 @@
 """The decoder of both models: step by step for a search, whole sentences for training (A.2.2).
 
 B batch size, S source length, T target length, K hypotheses per sentence, H state size, A annotation
-size, E embedding size, M maxout units.
+size, E embedding size, M maxout units. E y is the embedding of the word y.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 `paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0, everything else, embeddings included, N(0, 0.01²).
 
 `glorot`: embeddings N(0, 0.3²), all other weights Xavier uniform (`xavier_uniform_`). Gates and
-readouts then change from the first update on.
+readouts then have useful gradients from the first update on.
 
 `wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
-that attention falls on the translated word and not on its neighbour. Rare words keep more of their
-random vectors (docs/results.md measures both effects).
+that attention falls on the translated word and not on its neighbour. The embedding of a rare word
+stays closer to its random start (docs/results.md measures both effects).
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class LocalAttention(Attention):
-    """Local-p: α_ij = softmax over the window of e_ij, times exp(-(j - p_i)² / 2σ²), with
+    """Local-p: c_i = Σ_j a_ij h_j with a_ij = softmax_j(e_ij) exp(-(j - p_i)² / 2σ²) in the window
 
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
-    where positions j are counted from 1 and T_x counts `</s>`. As in Luong et al., c_i uses these
-    weights without normalising them again: their sum is between e^-2 and 1. The returned weights are
-    normalised to sum to 1.
+    where positions j are counted from 1 and T_x counts `</s>`. The softmax is over the positions in
+    the window. As in Luong et al., the a_ij are not normalised again: their sum is between e^-2 and 1.
+    The returned weights are α_ij = a_ij / Σ_j a_ij, so that log α_ij + log Z_i is e_ij plus the
+    exponent of the Gaussian.
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
     N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Every window then starts near the

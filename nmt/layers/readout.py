@@ -13,9 +13,9 @@ from nmt.layers.initialisation import initialise_matrix
 
 
 class Readout(nn.Module):
-    """t_i = max over pairs of t̃_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b.
+    """The maxout t_i (M units) of t̃_i = U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b (2M entries).
 
-    t̃_i has 2M entries. Unit j of t_i is the larger of entries 2j and 2j + 1. `dropout` is applied to t_i.
+    Unit j of t_i is the larger of entries 2j and 2j + 1 of t̃_i. `dropout` is applied to t_i.
     """
 
     def __init__(

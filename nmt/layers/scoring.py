@@ -2,7 +2,7 @@
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
 constructor takes the sizes Q and N. It needs no method but `forward`, and gets no mask. A class
-attribute names what `Attention` projects before it calls the function:
+attribute names what `Attention` projects before it calls the function, in this order:
 
     projections = ("query", "keys")    q = W_a s, k = U_a h, both of size `alignment` (default)
     projections = ("query",)           q = W_a s, of annotation size, k = h
@@ -95,8 +95,8 @@ class ScaledDot(Dot):
     """e_ij = q_iᵀ k_j / √N: `Dot`, scaled so that the variance of the scores does not grow with N.
 
     Since W_a and U_a are learnt, `Dot` can compute the same scores. The division changes the initial
-    scores and the size of updates. Under Adam, `Dot` trains identically to it if initial values
-    and learning rate of W_a and U_a are multiplied by N^(-1/4).
+    scores and the size of updates. Under Adam, `Dot` trains exactly like `ScaledDot` if
+    the initial values and the learning rate of its W_a and U_a are multiplied by N^(-1/4).
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

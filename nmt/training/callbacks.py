@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        if self._saved_at == trainer.global_step:  # `on_train_batch_end` skipped the check
+        if self._saved_at == trainer.global_step:  # the check waited for this checkpoint
             self._check(trainer)
 
     def on_train_batch_end(

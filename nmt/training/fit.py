@@ -49,7 +49,7 @@ DICTIONARY_SAMPLE = 20_000  # training pairs to search for rare words
 
 
 class Training:
-    """Trains a run's model. Creating callbacks and Trainer first makes invalid settings fail early.
+    """Trains a run's model. The constructor creates callbacks and Trainer, which may refuse settings.
 
     Args:
         run: the run; its `trainer` is set here.
@@ -122,7 +122,7 @@ class Training:
             title = "dictionary of unknown words"
             dictionary = self._on_sample(title, learn_dictionary, model, rows)
             words = counted(len(dictionary), "source word")
-            log.info("dictionary from attention: %s of %s", words, counted(len(rows), "pair"))
+            log.info("dictionary from attention: %s, from %s", words, counted(len(rows), "pair"))
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
         outcome = {"train": train, "valid": valid, "history": history}
@@ -179,7 +179,7 @@ def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
     if config.data.batch_tokens is not None:
         batch = f"at most {counted(config.data.batch_tokens, 'token')}"
     device = trainer.strategy.root_device
-    length = f"until another stop condition, {batch} per update,"
+    length = f"without a limit of updates, {batch} per update,"
     if trainer.max_steps > 0:
         length = f"for {counted(trainer.max_steps, 'update')} of {batch}"
     return (

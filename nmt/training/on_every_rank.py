@@ -16,7 +16,7 @@ def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Resu
     """Runs `work` as `Trainer.test` runs its loop; returns its result on this rank.
 
     Launches the other ranks if necessary. The model is on this rank's device and in evaluation mode,
-    products have the trainer's precision, and no gradients are computed.
+    matrix products run in the trainer's precision, and no gradients are computed.
     """
 
     def run() -> Result:

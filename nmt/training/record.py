@@ -31,12 +31,12 @@ class TrainingRecord(pl.Callback):
     update.
 
     Attributes:
-        history: an entry per validation: its `update`, every `valid/` metric without a second slash,
-            without the prefix, and the last `train_nll_per_word` that was logged.
+        history: an entry per validation: its `update`, the metrics logged as `valid/NAME` under NAME,
+            and the last `train/nll_per_word` as `train_nll_per_word`.
         words, sentences: target words and sentences processed so far, on all devices.
         seconds: time of the updates.
         hours: time of training over all resumes, up to the last checkpoint.
-        stopped_early: why the training ended before `max_steps`; empty if it did not.
+        stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds the sums of all devices to the totals, and logs a line every `LOG_INTERVAL_S`."""
+        """Adds the sums of all devices to the totals, and logs a line at most every `LOG_INTERVAL_S`."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "

@@ -106,7 +106,7 @@ class Run:
     def __post_init__(self) -> None:
         config, trainer = self.config, self.config.trainer
         choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
-        # The number of processes matters on a CPU only, where `auto` starts one.
+        # Threads are shared among the processes of a CPU, where devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = resolve_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes
@@ -138,7 +138,7 @@ class Run:
 
     @contextlib.contextmanager
     def logging_run(self) -> Iterator[None]:
-        """Logs the configuration; closes W&B's run at the end. From here on the run writes to its folder."""
+        """Logs the configuration, and closes W&B's run at the end."""
         exit_code = 1
         try:
             for each in self.loggers:
@@ -174,7 +174,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
         return Run(composed, folder, overrides, initial=checkpoint)
     config = apply_overrides(checkpoint.config, composed, overrides)
     stop.trust = own_code(config)
-    if composed.resume is not None:  # with `auto` the user repeats the original command
+    if composed.resume is not None:  # with `auto` the command is the original one
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.overrides) or "none")

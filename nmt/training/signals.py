@@ -2,11 +2,10 @@
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal takes effect between updates. At any other time the run ends at once, since
-everything worth keeping is on disk. A second Ctrl-C always ends it at once.
+everything worth keeping is on disk. A Ctrl-C after an earlier signal ends the run at once.
 
-A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM itself requeues a
-preempted job only if the partition has no GraceTime: SLURM marks a job as failed if it ends within the
-grace time.
+A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. The run requeues
+itself, because SLURM marks a job that ends within its partition's GraceTime as failed.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Stop:
         return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Stores a deferred signal; raises `Interrupted` for any other, and for a second Ctrl-C."""
+        """Stores a deferred signal; raises `Interrupted` otherwise, and at Ctrl-C after another signal."""
         if os.getpid() != self._process:
             return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
         if self.ended:

@@ -92,7 +92,7 @@ def make_strategy(name: str) -> Any:
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
-    # The graph's stream is synchronized, so this warning does not apply.
+    # The stream of CUDA graphs is synchronized with the main stream: the warning does not apply.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     hook = bf16_compress_hook if name == "ddp_bf16" else None
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)

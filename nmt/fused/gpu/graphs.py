@@ -114,7 +114,7 @@ class LossGraphs:
                     "CUDA graph capture failed (%s): training continues without graphs and is slower; "
                     "set model.graphs=false to disable CUDA graphs", first_line(error),
                 )  # fmt: skip
-            # outside of `except`: the traceback keeps the allocated tensors alive
+            # not inside `except`: there the traceback still holds the tensors, and nothing would be freed
             if self.failed:
                 self.clear()
                 release(generator)
@@ -141,7 +141,7 @@ class LossGraphs:
         with torch.cuda.stream(self._stream):
             backend.with_fallback(compute, device)
         graph = torch.cuda.CUDAGraph()
-        # "thread_local": NCCL's watchdog under DDP and memory pinning in other threads may go on
+        # "thread_local" lets other threads (NCCL's watchdog, memory pinning) call CUDA meanwhile
         capture = torch.cuda.graph(graph, self._pool, self._stream, "thread_local")
         with torch.cuda.stream(current), capture:  # restores the stream even if the capture fails
             loss = compute()
@@ -176,7 +176,7 @@ def differentiate(
     """Returns Σ nll of a batch, a scalar, and the gradients of the named parameters, 0 for unused ones.
 
     The gradients are computed for aliases of the parameters: DDP holds the AccumulateGrad nodes of
-    the parameters, which remember their stream.
+    the parameters, which stay on the stream that created them. Aliases get new nodes.
     """
     module: Any = nn.Module()
     module.network, module.forward = network, network.loss

@@ -1,4 +1,6 @@
-"""Attention as Triton kernels: two per step in each pass; if additive, one for the gradients of keys and v.
+"""Attention as Triton kernels, two per step in the forward pass and two in the backward pass.
+
+Additive attention has one more, after the loop, for the gradients of keys and v.
 
 Keys and annotations are read once per pass of a step, in their own type. Scores, softmax and sums are
 float32. A program computes one sentence and one block of positions or entries. There are no atomic
@@ -6,7 +8,8 @@ additions, so results are deterministic.
 
 Model sizes and strides are compile-time constants: only then does the compiler load 16 bytes at a
 time. Batch sizes and lengths are arguments, and pointers whose alignment depends on them are not
-specialised: otherwise Triton would recompile for each length.
+specialised: otherwise Triton would recompile for each length. `PADDED` is a length rounded up to a
+power of two.
 
 B batch, S source length, T target length, A annotation size, N alignment size.
 """

@@ -1,8 +1,8 @@
 """The gates of a step as Triton kernels, two per pass; see `nmt.fused.steps` for what they compute.
 
 A program computes some units of one sentence in one direction. Each tensor `x` (D, B, .) or (B, .) is
-passed with its strides: `x_d`, in rows, between directions; and `x_b`, in entries, between rows. `x_b`
-is a compile-time constant (see `nmt.fused.gpu.kernels.attention`).
+passed with its strides: `x_b` is the distance of two rows in entries, `x_d` the distance of two
+directions in rows. `x_b` is a compile-time constant (see `nmt.fused.gpu.kernels.attention`).
 
 B batch, H state size, D directions.
 """
