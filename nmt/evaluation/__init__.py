@@ -1,4 +1,4 @@
 """Evaluation: scores, scores by length, alignment error rate, intervals, significance.
 
-Nothing here knows a model: the input is records (one dict per sentence), lists of tokens, or arrays.
+Nothing here uses a model: the input is records (one dict per sentence), lists of tokens, or arrays.
 """

@@ -1,7 +1,7 @@
 """Word alignment read from attention, gold alignments, and the alignment error rate.
 
 Links are pairs (source word, target word), both counted from 0. Legend: S source symbols and T
-target symbols, both with `</s>` last; J and I words of either side without it.
+target symbols, both with `</s>` last; J source words and I target words, without `</s>`.
 """
 
 import re
@@ -19,7 +19,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Gold:
-    """Gold alignment of a pair: sure links, and possible ones (which contain the sure ones)."""
+    """Gold alignment of a pair: sure links, and possible links (which include the sure links)."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
@@ -31,12 +31,12 @@ def parse_links(
     where: str = "alignment",
     lengths: tuple[int, int] | None = None,
 ) -> Gold:
-    """Reads one line of Pharaoh format: `j-i` a sure link, `jpi` a possible one.
+    """Reads one line of Pharaoh format: `j-i` is a sure link, `jpi` a possible link.
 
     Args:
         line: links separated by spaces, source word first; may be empty.
         where: file and line, for the message.
-        lengths: words of source and target, where known.
+        lengths: number of words of source and target, if known.
 
     Raises:
         InputError: for anything that is not a link, or a link outside the sentence.
@@ -64,10 +64,10 @@ def parse_links(
 
 
 def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | None:
-    """The gold links of a prepared pair; None where it has none.
+    """Returns the gold links of a prepared pair; None if it has no alignment.
 
     Args:
-        pair: of a split (`nmt.data.pairs`).
+        pair: a pair of a split (`nmt.data.pairs`).
         text: section of the configuration that describes the text.
         key: name of that section, such as `data.valid`, for the message.
 
@@ -93,16 +93,16 @@ def format_links(links: Iterable[Link]) -> str:
 def word_weights(
     weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> np.ndarray:
-    """Attention between words from attention between subwords.
+    """Computes attention between words from attention between subwords.
 
     The weight on a source word is the sum over its subwords; the weights of a target word are the
     mean over its subwords.
 
     Args:
         weights: (T, S), each row a distribution.
-        source_words: (S,) number of the word that each source subword belongs to, ascending from 0
+        source_words: (S,) index of the word that each source subword belongs to, ascending from 0
             without a gap; `</s>` is a word of its own (`Vocabulary.word_index`).
-        target_words: (T,), likewise.
+        target_words: (T,), the same for the target.
 
     Returns:
         (I + 1, J + 1) float64, each row still a distribution.
@@ -118,7 +118,7 @@ def word_weights(
 
 
 def first_symbols(words: Sequence[int]) -> np.ndarray:
-    """The position of the first symbol of each word, from the number of the word of each symbol.
+    """Returns the position of the first symbol of each word, given the word index of each symbol.
 
     >>> first_symbols([0, 0, 1, 2, 2]).tolist()
     [0, 2, 3]
@@ -127,9 +127,9 @@ def first_symbols(words: Sequence[int]) -> np.ndarray:
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:
-    """The source word of largest weight for each row: (T, J + 1) -> (T,) int64.
+    """Returns the source word of largest weight for each row: (T, J + 1) -> (T,) int64.
 
-    `</s>` (the last column) is no word; -1 where the source has no other.
+    `</s>` (the last column) does not count as a word; -1 if the source has no words.
     """
     words = np.asarray(weights)[:, :-1]
     if words.shape[1] == 0:
@@ -138,14 +138,14 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
 
 
 def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
-    """The word alignment that attention implies.
+    """Returns the word alignment that attention implies.
 
-    Each target word is linked to the source word of largest weight, or to none where `</s>` holds
-    more than `null`.
+    Each target word is linked to the source word of largest weight, or to none if `</s>` has more
+    weight than `null`.
 
     Args:
         weights: (I + 1, J + 1) between words, `</s>` last on both axes.
-        null: largest weight on `</s>` of a linked word.
+        null: the most weight on `</s>` that a linked word may have.
 
     >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
     [(0, 0)]
@@ -160,16 +160,16 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
-    """The counts of one sentence, `alignment_counts` of its record.
+    """Counts the links of one sentence: `alignment_counts` of its record.
 
     Args:
         weights: (I + 1, J + 1) between words, with the reference force-decoded.
-        gold: its gold links.
+        gold: the gold links.
         null: see `hard_links`.
 
     Returns:
-        Links, sure links, links that are sure, links that are possible, target words whose largest
-        weight is on `</s>`, target words.
+        The numbers of links, gold sure links, links that are sure, links that are possible, target
+        words whose largest weight is on `</s>`, and target words.
     """
     weights = np.asarray(weights)
     links = set(hard_links(weights, null))
@@ -179,18 +179,18 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
 
 
 def eos_weight(weights: np.ndarray) -> float | None:
-    """Mean weight on the source `</s>` over the target words: (I + 1, J + 1) -> 0 to 1.
+    """Returns the mean weight on the source `</s>` over target words: (I + 1, J + 1) -> 0 to 1.
 
-    None where the target has no word.
+    None if the target has no words.
     """
     rows = np.asarray(weights)[:-1, -1]
     return float(rows.mean()) if len(rows) else None
 
 
 def attention_entropy(weights: np.ndarray) -> np.ndarray:
-    """Entropy of attention weights in nats: (..., S) -> (...); 0 one word, log S all alike.
+    """Returns the entropy of attention in nats: (..., S) -> (...); 0 one word, log S uniform.
 
-    Rows are distributions, as a `Likelihood` has them. Weights of 0 (padding) add nothing.
+    Each row is a distribution, as in `Likelihood`. Weights of 0 (padding) add nothing.
 
     >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]

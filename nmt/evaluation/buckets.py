@@ -8,7 +8,7 @@ from nmt.utils.errors import InputError
 
 
 def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
-    """First and last length of each bucket that the edges cut lengths into; None: the open one.
+    """Returns the first and last length of each bucket; None as the last of the open bucket.
 
     Args:
         edges: last length of each bucket, ascending from 1 or more.
@@ -39,14 +39,14 @@ def bucket_name(first: int, last: int | None) -> str:
 
 
 def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndarray:
-    """The position in `buckets(edges)` of each length, where 0 counts as 1: (N,) -> (N,) int64."""
+    """Returns the index in `buckets(edges)` of each length; 0 counts as 1: (N,) -> (N,) int64."""
     return np.searchsorted(np.asarray(edges), np.asarray(lengths), side="left").astype(np.int64)
 
 
 def split_by_length(
     lengths: np.ndarray, edges: Sequence[int]
 ) -> Iterator[tuple[int, int | None, np.ndarray]]:
-    """First and last length of each bucket, and which of the lengths (N,) are inside: (N,) bool."""
-    places = assign(lengths, edges)
-    for place, (first, last) in enumerate(buckets(edges)):
-        yield first, last, places == place
+    """Yields first and last length of each bucket, and which lengths are inside it: (N,) bool."""
+    indices = assign(lengths, edges)
+    for index, (first, last) in enumerate(buckets(edges)):
+        yield first, last, indices == index

@@ -1,13 +1,13 @@
-"""A system whose errors do not depend on length, made from the references.
+"""Simulates a system whose errors do not depend on sentence length, from the references.
 
-Words of a reference are replaced by words of another place in the text, dropped or repeated, and
-swapped with a neighbour. Every rate is the same whatever the length of the sentence. As in real
-systems, sentences differ in the rate of replaced words, and neighbouring words share their fate; how
-much so does not depend on length either. The rates are solved so that BLEU, the ratio of lengths and
-the precisions of 1-grams and of 4-grams over the whole set are those of a given system. What the curve
-of such a system does is the score's own dependence on length.
+Words of a reference are replaced by words from elsewhere in the text, dropped, repeated, or swapped
+with a neighbour. Every rate is the same at every sentence length. As in real systems, sentences differ
+in the rate of replaced words, and errors of neighbouring words are correlated; neither effect depends
+on length. The rates are chosen so that BLEU, the length ratio and the precisions of 1-grams and 4-grams
+over the whole set equal those of a given system. The curve of the simulated system then shows how the
+score itself depends on length.
 
-Legend: N sentences, T words of the references that errors are made in.
+Legend: N sentences, T words of their first references.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 
 SEED = 12345
 STEPS, STEP, RIDGE = 16, 0.01, 1e-5  # of the search for rates, in logits
-CLOSE = 0.002  # difference of log precisions at which the search ends
+CLOSE = 0.002  # the search ends when log precisions differ by less
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Errors a word of the reference.
+    """Errors per word of the reference.
 
     Attributes:
         replaced: mean rate of replaced words, between 0 and 1.
         variation: standard deviation of that rate between sentences, as a share of the largest
             possible one.
-        clustered: probability that a word is replaced or kept as the word before it was; negative:
-            the rate of words swapped with the next.
-        added: words added by repetition for each word; negative: dropped.
+        clustered: probability that a word is replaced or kept like the word before it; negative:
+            the rate of words swapped with the next word.
+        added: words repeated per word; negative: words dropped per word.
     """
 
     replaced: float
@@ -48,13 +48,13 @@ class Rates:
 
 
 class References:
-    """References as numbers, and the random draws that errors are made from.
+    """References as numbers, and the random draws that decide on errors.
 
-    The same draws serve any rates, so that the precisions change gradually with the rates.
+    All rates use the same draws, so that precisions change gradually with the rates.
 
     Args:
-        references: of each sentence, one or more; errors are made in the first.
-        seed: of the draws.
+        references: one or more for each sentence; the errors are put into the first.
+        seed: seed of the draws.
     """
 
     def __init__(self, references: Sequence[Sequence[Sequence[str]]], seed: int = SEED) -> None:
@@ -76,7 +76,7 @@ class References:
         self.per_sentence = generator.random(len(references))
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=len(references), dtype=np.uint64)
-        self.limits = []  # of each order: the n-grams, and the most of each in one reference
+        self.limits = []  # per order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
             grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
             known, places = np.unique(np.concatenate(grams), return_inverse=True)
@@ -85,7 +85,7 @@ class References:
             self.limits.append((known, limits))
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
-        """The words with errors, and the sentence of each."""
+        """Returns the words with errors, and the sentence of each word."""
         words = self.words.copy()
         first = (self.together[:-1] < -rates.clustered) & ~self.starts[1:]
         first[1:] &= ~first[:-1]
@@ -104,7 +104,7 @@ class References:
         return np.repeat(words, counts), np.repeat(self.sentence, counts)
 
     def matches(self, words: np.ndarray, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Clipped matches and n-grams of each order in the whole set: (4,) each."""
+        """Counts clipped matches and n-grams of each order in the whole set: (4,) each."""
         matches, totals = np.zeros(ORDERS), np.zeros(ORDERS)
         for order, (known, limits) in enumerate(self.limits):
             grams, counts = self._ngrams(words, sentence, order)
@@ -116,7 +116,7 @@ class References:
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A 64-bit number for each n-gram of `order` + 1 words of a sentence, and how many there are."""
+        """Returns each n-gram of `order` + 1 words of a sentence as a 64-bit number, and its count."""
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
@@ -126,22 +126,22 @@ class References:
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:
-    """(4,) the precisions without added words and without matches by chance."""
+    """Returns the expected precisions (4,), without added words and without matches by chance."""
     concentration = 1 / rates.variation**2 - 1
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # n words share 1 to n draws; a swap breaks three of the links between neighbours
+    # n words depend on 1 to n draws; a swap breaks three pairs of neighbours
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     alone = np.array([binom.pmf(steps, n, 1 - shared) @ moments for n in range(ORDERS)])
     return alone * np.maximum(1 - 3 * swapped, 0.01) ** steps
 
 
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
-    """The rates that give the sums of a system's statistics of BLEU (10,).
+    """Finds the rates that reproduce the summed BLEU statistics (10,) of a system.
 
-    Newton's method on the precisions of drawn errors, with the slopes of the expected precisions.
-    Precisions that no rates give are met as closely as possible.
+    Uses Newton's method on the precisions of drawn errors, with slopes of the expected precisions.
+    If no rates reach the precisions, the closest ones are returned.
     """
     added = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
 
@@ -177,11 +177,11 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
 
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:
-    """Records of a system with constant rates of errors that scores as a given one over the whole set.
+    """Simulates a system with constant error rates and the BLEU of a given system on the whole set.
 
     Args:
-        records: of the given system.
-        seed: of the errors.
+        records: records of the given system.
+        seed: seed of the errors.
     """
     ordered = in_order(records)
     texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]

@@ -3,15 +3,15 @@
 The score at a length x is the score of a weighted sample: the statistics of each sentence are
 multiplied by a Gaussian kernel over log length and summed, and the score's formula is applied to the
 sums. The kernel has the standard deviation `WIDTH`. Its centre is moved until the mean log length of
-the weighted words is log x; without that, sentences on the denser side would shift the curve. There is
-a value only where at least `FEWEST` sentences are effective (Kish, 1965: the squared sum of the
-weights over the sum of their squares).
+the weighted words is log x; without that, sentences on the denser side would shift the curve. The
+curve has a value only where at least `FEWEST` sentences are effective (Kish, 1965: the squared sum of
+the weights divided by the sum of their squares).
 
 The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): weights times
 counts of draws are one matrix product. Seeds enter as in `nmt.evaluation.estimate`. The band of a
-curve holds at each length separately. That of a difference or ratio holds at all lengths together
-(the largest studentised deviation of each resample), so that a pair of equal systems leaves 0
-anywhere in 5 % of the cases.
+curve holds at each length separately. The band of a difference or ratio holds at all lengths together
+(the largest studentised deviation of each resample), so that the band of two equal systems excludes 0
+at some length in 5 % of the cases.
 
 Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resamples, n runs of a group.
 """
@@ -31,13 +31,13 @@ from nmt.evaluation.estimate import Estimate, combined
 from nmt.evaluation.resampling import resampled_sums
 from nmt.evaluation.summary import Measured, common_tables
 
-WIDTH = 0.15  # of log length: half of the weight lies within 10 % of a length, 95 % within 34 %
+WIDTH = 0.15  # in log length: half of the weight is within 10 % of a length, 95 % within 34 %
 FEWEST = 30  # effective sentences
 SHORT, LONG = 10, 50  # words
-STEPS = 16  # of the curve from SHORT to LONG
+STEPS = 16  # steps of the curve from SHORT to LONG
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
 
-Name = TypeVar("Name", bound=Hashable)  # of a group of runs
+Name = TypeVar("Name", bound=Hashable)  # name of a group of runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,8 @@ class Kernel:
 
     Attributes:
         lengths: (G,) ascending; those with at least `FEWEST` effective sentences.
-        weights: (G, N), whose sum at a length is the number of effective sentences.
-        sentences: (G,) that number.
+        weights: (G, N); their sum at a length is the number of effective sentences.
+        sentences: (G,) number of effective sentences.
     """
 
     lengths: np.ndarray
@@ -55,18 +55,18 @@ class Kernel:
     sentences: np.ndarray
 
     def sums(self, table: np.ndarray, resamples: int) -> np.ndarray:
-        """Weighted sums of statistics (N, F): (1 + R, G, F), of the sentences and of resamples."""
+        """Sums weighted statistics (N, F) of the sentences and of R resamples: (1 + R, G, F)."""
         size, features = table.shape
         rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
         return resampled_sums(rows, resamples).reshape(-1, len(self.lengths), features)
 
 
 def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = None) -> Kernel:
-    """The kernel of a set of sentences.
+    """Computes the kernel of a set of sentences.
 
     Args:
-        lengths: (N,) of the sentences; 0 counts as 1.
-        at: lengths of the curve, ascending; None: all in steps of 11 %, SHORT and LONG among them.
+        lengths: (N,) lengths of the sentences; 0 counts as 1.
+        at: lengths of the curve, ascending; None: steps of 11 % that include SHORT and LONG.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
@@ -86,7 +86,7 @@ def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = Non
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-    # Where no sentence is near, the centre moves far away; the kernel at the length itself shows it.
+    # Without sentences nearby the centre moves far away: also count them at the length itself.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= FEWEST
@@ -96,12 +96,12 @@ def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = Non
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A score by length, of a group of runs or of two groups compared.
+    """A score by length: of a group of runs, or the comparison of two groups.
 
     Attributes:
-        kernel: of the sentences.
-        samples: of one group (n, 1 + R, G): the values of its runs, of the sentences and of resamples.
-            A comparison has two groups, and is the mean of the first less that of the second.
+        kernel: the kernel of the sentences.
+        samples: for each group (n, 1 + R, G): values of its runs on the sentences and on resamples.
+            A comparison has two groups; its value is the first mean minus the second.
         compared: whether the band holds at all lengths together.
     """
 
@@ -116,7 +116,7 @@ class Curve:
 
     @cached_property
     def estimates(self) -> list[Estimate]:
-        """The estimate at each length; its `sentences` are effective ones."""
+        """The estimate at each length; its `sentences` counts effective sentences."""
         counts = self.kernel.sentences.astype(int).tolist()
         return [combined([each[:, :, g] for each in self.samples], n) for g, n in enumerate(counts)]
 
@@ -126,7 +126,7 @@ class Curve:
         return np.array([each.score for each in self.estimates])
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and the upper end at each length: (G,) each, NaN without resamples."""
+        """Returns the lower and upper end at each length: (G,) each, NaN without resamples."""
         if not self.compared:
             ends = [each.interval() for each in self.estimates]
             low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
@@ -143,7 +143,7 @@ class Curve:
         return self.score - widths, self.score + widths
 
     def at(self, length: float) -> Estimate | None:
-        """The estimate at a length between those of the curve; None outside them."""
+        """Interpolates the estimate at a length; None outside the lengths of the curve."""
         if not len(self.lengths) or not self.lengths[0] <= length <= self.lengths[-1]:
             return None
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
@@ -155,7 +155,7 @@ class Curve:
         return combined(values, int(self.kernel.sentences[below]))
 
     def relative(self, length: float = SHORT) -> Curve | None:
-        """The curve divided by its value at a length; None if that is not known or not above 0."""
+        """Divides the curve by its value at a length; None if this value is unknown or not positive."""
         (values,) = self.samples
         places = np.flatnonzero(np.isclose(self.lengths, length))
         if not len(places):
@@ -166,21 +166,21 @@ class Curve:
         return Curve(self.kernel, [_parts_of_ratio(values, base)])
 
     def retention(self, long: float = LONG) -> Estimate | None:
-        """The score at `long` words divided by that at `SHORT` words; None if one is not known.
+        """Divides the score at `long` words by the score at `SHORT` words; None if one is unknown.
 
-        Of several runs it is the ratio of their means.
+        For several runs it is the ratio of their means.
         """
         curve = self.relative(SHORT)
         return None if curve is None else curve.at(long)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
-        """The first length at which a share of the score at `SHORT` words is lost, with its interval.
+        """Finds the first length at which a share of the score at `SHORT` words is lost.
 
-        The interval holds the lengths at which the band of the relative curve contains 1 - `share`.
+        The interval contains the lengths at which the band of the relative curve contains 1 - `share`.
 
         Returns:
-            Length, lower and upper end. Each is None if the curve (its lower, its upper band) does
-            not fall so far where it is known.
+            Length, lower and upper end. Each is None if the curve (for the ends: the lower and upper
+            edge of its band) does not fall so far where it is known.
         """
         curve = self.relative(SHORT)
         if curve is None:
@@ -195,23 +195,23 @@ def length_curves(
     weights: Callable[[np.ndarray], Kernel] = kernel,
     resamples: int | None = None,
 ) -> dict[str, dict[Name, Curve]]:
-    """The curve over length of each score for each group of runs that has it.
+    """Computes the curve over length of each score, for each group of runs that has the score.
 
-    The curves of a score are of the sentences for which all these runs have it, so that any two can be
-    compared by `difference` and `ratio`.
+    All curves of a score use the sentences for which all these runs have it, so that `difference` and
+    `ratio` can compare any two.
 
     Args:
-        groups: by name, the runs that differ by nothing but their seed, on one test set.
-        keys: of scores.
+        groups: by name, runs on one test set that differ only in their seed.
+        keys: keys of scores.
         weights: lengths (N,) -> the weights of the sentences.
-        resamples: R; None: that of the runs.
+        resamples: R; None: as many as the runs have.
 
     Returns:
-        By key, then by name. A score is absent without a common sentence, and with too few sentences
-        of similar lengths for a curve.
+        Curves by key, then by name. A score is left out if the runs have no sentence in common, or too
+        few sentences of similar length for a curve.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores are of the same sums
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores use the same sums
     for key in keys:
         having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
         runs = [run for members in having.values() for run in members]
@@ -236,17 +236,17 @@ def length_curves(
 
 
 def difference(first: Curve, second: Curve, *, paired: bool = False) -> Curve:
-    """The first curve less the second, on the same sentences.
+    """Subtracts the second curve from the first, on the same sentences.
 
     Args:
-        paired: the runs of both are the same trained models in the same order, whose seeds cancel.
+        paired: both have the same trained models in the same order, so that seeds cancel.
     """
     (a,), (b,) = first.samples, second.samples
     return Curve(first.kernel, [a - b] if paired else [a, b], compared=True)
 
 
 def ratio(first: Curve, second: Curve) -> Curve:
-    """The mean of the first curve divided by the mean of the second, on the same sentences."""
+    """Divides the mean of the first curve by the mean of the second, on the same sentences."""
     (a,), (b,) = first.samples, second.samples
     with np.errstate(divide="ignore", invalid="ignore"):
         base = b.mean(axis=0)
@@ -255,9 +255,9 @@ def ratio(first: Curve, second: Curve) -> Curve:
 
 
 def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Values of runs (n, ...) whose mean is mean(above) / mean(below), and whose spread is its own.
+    """Returns values of runs (n, ...) with the mean mean(above) / mean(below) and the ratio's spread.
 
-    These are the linear terms of the ratio of means (the delta method).
+    They are the linear terms of the ratio of means (the delta method).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         base = below.mean(axis=0)
@@ -266,7 +266,7 @@ def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def _first_below(lengths: np.ndarray, values: np.ndarray, threshold: float) -> float | None:
-    """The first length from `SHORT` on at which a piecewise linear curve is at most a threshold."""
+    """Finds the first length from `SHORT` on where a piecewise linear curve is at most `threshold`."""
     logs = np.log(lengths)
     for place in np.flatnonzero((values <= threshold) & (lengths >= SHORT)).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])

@@ -1,20 +1,20 @@
 """A statistic of one run or of several seeds, with its interval and tests.
 
-With fewer than `FEWEST_SEEDS` seeds an interval is the percentile interval of the resamples of the
-sentences, for the trained models at hand. With n >= `FEWEST_SEEDS` seeds it is an interval over seeds
-and sentences. Let S^2 be the variance of the n figures. The variance of their mean has two parts:
+With fewer than `FEWEST_SEEDS` seeds an interval is the percentile interval over resamples of the
+sentences; it covers these trained models only. With n >= `FEWEST_SEEDS` seeds it is an interval over
+seeds and sentences. Let S^2 be the variance of the n values. The variance of their mean has two parts:
 S^2 / n, with n - 1 degrees of freedom, for the seeds and for the interaction of seeds and sentences;
-and the variance that is due to the sentences, which all seeds share: the bootstrap's variance of the
-mean, less the interaction, which S^2 / n holds already. The interval is a t interval with the degrees
-of freedom of Satterthwaite (1946), or for a difference Welch (1947). In these, the variance of the
-seeds counts as no smaller than the interaction in the bootstrap: that of three seeds can be far below
-by chance.
+and the variance due to the sentences, which all seeds share: the bootstrap variance of the mean minus
+the interaction, which S^2 / n already includes. The interval is a t interval with the degrees of
+freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom the
+variance of the seeds is at least the interaction in the bootstrap, since the variance of three seeds
+can be far too small by chance.
 
-Tests by resamples reject slightly more often than their level. Tests of equivalence must not: they
-take the larger of two p-values, that of the resamples and that of a t test with the standard error of
-the resamples.
+Tests by resamples reject slightly more often than their level. Tests of equivalence must not: they use
+the larger of two p-values, one from the resamples, one from a t test with the standard error of the
+resamples.
 
-Legend: n runs of a group, R resamples, drawn alike for all runs.
+Legend: n runs of a group, R resamples, the same draws for all runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
 FEWEST_SEEDS = 3
-PARTS = 10  # of the resamples, whose intervals tell the error of their number
+PARTS = 10  # parts of the resamples, which estimate the error of an interval's ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +38,11 @@ class Estimate:
     """An estimate and its uncertainty.
 
     Attributes:
-        score: the figure.
-        resampled: (R,) of it.
+        score: the value.
+        resampled: (R,) its values on resamples.
         sentences: number of sentences it was computed from.
         seeds: number of runs in the smaller group.
-        error: its standard error over seeds and sentences; None with too few seeds.
+        error: standard error over seeds and sentences; None with too few seeds.
         df: degrees of freedom of `error`, or of the standard error of the resamples.
     """
 
@@ -55,23 +55,23 @@ class Estimate:
 
     @property
     def drawn(self) -> str:
-        """What was drawn again for the interval: the column `interval` of scores.csv."""
+        """What the interval covers: the column `interval` of scores.csv."""
         return "sentences" if self.error is None else "sentences and seeds"
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """The confidence interval; both ends are None without resamples."""
+        """Returns the confidence interval; both ends are None without resamples."""
         if self.error is None:
             return interval_of(self.resampled, confidence)
         width = self.margin(confidence)
         return Interval(self.score - width, self.score + width)
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
-        """Half the width of a t interval; without an error over seeds, with that of the resamples."""
+        """Returns half the width of a t interval from `error`, else from the resamples' error."""
         error = math.sqrt(_variance(self.resampled)) if self.error is None else self.error
         return error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
-        """The two-sided p-value of the null hypothesis that the true value is `threshold`.
+        """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
 
         None without resamples.
         """
@@ -79,7 +79,7 @@ class Estimate:
         return None if tails is None else min(1.0, 2 * min(tails))
 
     def _tails(self, threshold: float) -> tuple[float, float] | None:
-        """One-sided p-values that the true value is above the threshold, and that it is below."""
+        """Returns one-sided p-values for a true value above, and below, the threshold."""
         if self.error is not None:
             return _t_tails(self.score - threshold, self.error, self.df)
         values = self.resampled[np.isfinite(self.resampled)] - threshold
@@ -89,28 +89,28 @@ class Estimate:
         return float(beyond[0] / (len(values) + 1)), float(beyond[1] / (len(values) + 1))
 
     def _careful_tails(self, threshold: float) -> tuple[float, float] | None:
-        """As `_tails`, for tests that must not reject more often than their level."""
+        """Returns `_tails` for tests that must not reject more often than their level."""
         tails = self._tails(threshold)
         if tails is None or self.error is not None:
             return tails
-        if self.df < 1:  # one sentence says nothing of another
+        if self.df < 1:  # one sentence has no variance
             return None
         error = math.sqrt(_variance(self.resampled))
         above, below = _t_tails(self.score - threshold, error, self.df)
         return max(tails[0], above), max(tails[1], below)
 
     def equivalence_p(self, margin: float) -> float | None:
-        """The p-value of two one-sided tests (Schuirmann, 1987) that the truth is within `margin` of 0."""
+        """Returns the p-value of two one-sided tests (Schuirmann, 1987) for a value within ±`margin`."""
         lower, upper = self._careful_tails(-margin), self._careful_tails(margin)
         return None if lower is None or upper is None else max(lower[0], upper[1])
 
 
 def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
-    """The estimate of the mean of a group's runs, or of the first group's less the second's.
+    """Estimates the mean over a group's runs, or the first group's mean minus the second's.
 
     Args:
-        samples: of each group (n, 1 + R): figures of its runs, of the sentences and of resamples.
-        sentences: that they are of.
+        samples: for each group (n, 1 + R): values of its runs on the sentences and on resamples.
+        sentences: number of these sentences.
     """
     means = [figures.mean(axis=0) for figures in samples]
     values = means[0] if len(means) == 1 else means[0] - means[1]
@@ -123,7 +123,7 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
     for figures in samples:
         n = len(figures)
         apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
-        own = sum(map(_variance, apart)) / (n - 1) / n  # of what a seed makes of each sentence
+        own = sum(map(_variance, apart)) / (n - 1) / n  # interaction of seeds and sentences
         observed = float(figures[:, 0].var(ddof=1)) / n
         shared -= own
         between += observed
@@ -137,13 +137,13 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
 def enough_resamples(
     samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
 ) -> bool:
-    """Whether more resamples would leave the interval on the same side of some limits.
+    """Checks that more resamples would leave the interval on the same side of each limit.
 
-    The ends of the intervals of 90 and 95 % must be further from each limit than three standard
-    errors. These come from the intervals of `PARTS` parts of the resamples.
+    The ends of the 90 and 95 % intervals must be more than three standard errors away from each
+    limit. The errors come from the intervals of `PARTS` parts of the resamples.
 
     Args:
-        samples, estimate: what `combined` was given, and returned.
+        samples, estimate: argument and result of `combined`.
     """
     size = (samples[0].shape[1] - 1) // PARTS
     if not size:
@@ -154,7 +154,7 @@ def enough_resamples(
         )
         for first in range(1, 1 + PARTS * size, size)
     ]
-    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # of two tests, and of one for each side
+    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # two-sided, and two one-sided tests
         ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
         errors = ends.std(axis=0, ddof=1) / PARTS**0.5
         low_high = np.array(estimate.interval(confidence), dtype=np.float64)
@@ -164,7 +164,7 @@ def enough_resamples(
 
 
 def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
-    """One-sided p-values of a t test whose estimate lies `distance` above the threshold."""
+    """Returns one-sided p-values of a t test; the estimate is `distance` above the threshold."""
     if error == 0.0:
         return float(distance <= 0), float(distance >= 0)
     ratio = distance / error
@@ -172,6 +172,6 @@ def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
 
 
 def _variance(values: np.ndarray) -> float:
-    """The variance of the finite values; 0 with fewer than two."""
+    """Returns the variance of the finite values; 0 if there are fewer than two."""
     known = values[np.isfinite(values)]
     return float(known.var(ddof=1)) if len(known) > 1 else 0.0

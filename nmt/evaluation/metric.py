@@ -1,6 +1,6 @@
 """Scores as a torchmetrics metric, exact for any number of processes.
 
-Legend: B sentences of an update, F statistics of a sentence, N buckets.
+Legend: B sentences per update, F statistics per sentence, N buckets.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from nmt.evaluation.scores.bleu import WIDTH
 class ScoreByLength(Metric):
     """A score of all sentences and of each length bucket, from statistics of sentences.
 
-    The state is their sums over updates and processes, in float64: those of integers are exact, so
-    that the result does not depend on how sentences were shared out.
+    The state is their sums over updates and processes, in float64. Sums of integers are exact, so that
+    the result does not depend on which process has which sentence.
 
     Args:
         score: key of a score, such as `alignment_error_rate`.
@@ -51,13 +51,13 @@ class ScoreByLength(Metric):
         self.add_state("sentences", zeros[:, 0].clone(), dist_reduce_fx="sum")
 
     def update(self, statistics: Tensor, lengths: Tensor) -> None:
-        """Adds sentences: their statistics (B, F), and the lengths (B,) that they are bucketed by."""
+        """Adds sentences: their statistics (B, F), and the lengths (B,) that select the bucket."""
         rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.sums.device)
         self.sums.index_add_(0, rows, statistics.to(self.sums))
         self.sentences.index_add_(0, rows, torch.ones_like(rows).to(self.sentences))
 
     def compute(self) -> Any:
-        """The score by name: `all`, then each bucket that holds a sentence (`1-10`, ..., `61+`)."""
+        """Returns scores by name: `all`, then each bucket that has sentences (`1-10`, ..., `61+`)."""
         sums, held = self.sums.cpu().numpy(), self.sentences.cpu().numpy() > 0
         names = ["all", *(bucket_name(*each) for each in buckets(self.edges))]
         scores = self.score.combine(np.concatenate([sums.sum(axis=0, keepdims=True), sums]))

@@ -1,4 +1,4 @@
-"""The figures that the paper reports (Bahdanau, Cho, Bengio, ICLR 2015, Tables 1 and 2).
+"""The scores that the paper reports (Bahdanau, Cho, Bengio, ICLR 2015, Tables 1 and 2).
 
 English to French, WMT'14, newstest2014; tokenised, cased BLEU of multi-bleu. NLL is in nats per sentence.
 """

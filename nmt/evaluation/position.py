@@ -27,7 +27,7 @@ def position_name(name: str, size: int) -> str:
 
 
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
-    """Inputs of `size` neighbouring sentences, in order; the last one has those that remain.
+    """Joins each `size` neighbouring sentences to one input; the last input has the remaining ones.
 
     >>> text = [{"source": [word], "reference": [word.upper()]} for word in "abc"]
     >>> [each["source"] for each in join_sentences(text, 2)]
@@ -50,12 +50,12 @@ def cut_outputs(
     size: int,
     detokenise: Callable[[list[str]], str],
 ) -> list[Record]:
-    """The records of the sentences of inputs, each with its part of the output and its `position`.
+    """Returns a record per sentence, with its part of the output and its `position` in the input.
 
     Args:
         sentences: in the order of the inputs.
         outputs: for each input of `join_sentences` the words of its translation.
-        size: sentences of an input.
+        size: sentences per input.
         detokenise: words -> text.
     """
     records = []
@@ -69,10 +69,10 @@ def cut_outputs(
 
 
 def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Cuts an output into one part for each reference, with the least edit distance to them in all.
+    """Cuts an output into one part per reference, with the smallest total edit distance to them.
 
-    The sum of the distances of the parts is the distance of the whole output to the references in a
-    row, so that one table of distances has the best cuts (Matusov et al., 2005).
+    The sum of the parts' distances equals the distance of the whole output to the joined references,
+    so that one table of distances gives the best cuts (Matusov et al., 2005).
 
     >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
     [['a', 'b', 'x'], ['c', 'd']]
@@ -108,12 +108,12 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
 def position_losses(
     name: str, alone: Iterable[Record], together: Iterable[Record], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """BLEU that sentences lose in longer inputs, of all positions and of each: rows of scores.csv.
+    """Yields the BLEU lost in longer inputs, over all positions and at each: rows of scores.csv.
 
     Args:
-        name: of the set of inputs.
-        alone: records of the sentences translated by themselves.
-        together: records of `cut_outputs`, of the same sentences or of some of them.
+        name: name of the set of inputs.
+        alone: records of the sentences translated one by one.
+        together: records of `cut_outputs` for the same sentences, or for some of them.
     """
     by_id = {record["id"]: record["bleu_stats"] for record in alone}
     records = in_order(together)

@@ -1,24 +1,24 @@
-"""Records of single sentences: translations and alignments of a test set, written and read.
+"""Writes and reads records of single sentences: translations and alignments of a test set.
 
-A record is one dict per sentence, a line of `translations/<set>.jsonl`:
+A record is one dict per sentence, and one line of `translations/<set>.jsonl`:
 
     id             row of the sentence in its test set
     line           number of its line in the source file, from 1; absent for concatenated sentences
     source, reference, hypothesis   tokens, without `</s>`
-    raw_reference  the reference as the file has it (for scores of detokenised text)
+    raw_reference  line of the reference file (for scores of detokenised text)
     detokenised    the hypothesis as text
-    length         the length that the sentence is bucketed by
-    no_unk         whether all its words are in the shortlists; None where there are no shortlists
-    nll            of the reference with its `</s>`, in nats; absent for an outside system
-    score          of the search; absent for an outside system
+    length         the length that selects the sentence's bucket
+    no_unk         whether all its words are in the shortlists; None without shortlists
+    nll            NLL of the reference with its `</s>`, in nats; absent for other systems
+    score          log-probability of the hypothesis; absent for other systems
     bleu_stats     10 integers of `sentence_statistics`
-    unknown        places of the `<unk>` in the hypothesis that stand for an unknown word; absent without any
-    hypothesis_no_unk, bleu_stats_no_unk   where `no_unk`: translated with `<unk>` forbidden
-    attention_entropy   mean entropy over the target steps, in nats; where there is attention
-    eos_weight     mean weight on `</s>` over the target words; where there is attention
-    alignment_counts   6 integers of `alignment.sentence_counts`; where gold links exist
-    position       place of the sentence in an input of several, from 1 (`nmt.evaluation.position`)
-    statistics     by key of a score: its statistics, where computing them takes long
+    unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
+    hypothesis_no_unk, bleu_stats_no_unk   if `no_unk`: the same with `<unk>` forbidden
+    attention_entropy   mean entropy over the target steps, in nats; models with attention only
+    eos_weight     mean weight on `</s>` over the target words; models with attention only
+    alignment_counts   6 integers of `alignment.sentence_counts`; with gold links only
+    position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
+    statistics     by key of a score: its statistics, if they are slow to compute
 """
 
 import hashlib
@@ -39,10 +39,10 @@ Record = dict[str, Any]
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """The records by `id`, so that no result depends on the order they were made in.
+    """Sorts records by `id`, so that no result depends on their order.
 
     Raises:
-        ValueError: if two have the same id: a sentence must count once.
+        ValueError: if two have the same id, since a sentence must count once.
     """
     ordered = sorted(records, key=lambda record: record["id"])
     for before, after in itertools.pairwise(ordered):
@@ -54,7 +54,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def write_translations(folder: str | Path, name: str, records: Iterable[Record]) -> None:
     """Writes `translations/<name>.jsonl`, `.txt` (tokens) and `.detok.txt` (text) in a run folder.
 
-    Sentences are in the order of the source file, one a line whatever characters they hold.
+    Sentences are in the order of the source file, one per line, whatever characters they contain.
     """
     ordered = in_order(records)
     stem = Path(folder) / "translations" / check_set_name(name)
@@ -64,7 +64,7 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
 
 
 def read_translations(folder: str | Path, name: str) -> list[Record]:
-    """Reads `translations/<name>.jsonl`; raises InputError, naming the file or the file and line."""
+    """Reads `translations/<name>.jsonl`; raises InputError that names the file (and line)."""
     needed = {"id", "source", "reference", "hypothesis", "detokenised", "length"}
     return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", needed)
 
@@ -82,7 +82,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
-    """Reads `alignments/<name>.jsonl`; raises InputError as `read_translations`."""
+    """Reads `alignments/<name>.jsonl`; raises InputError like `read_translations`."""
     needed = {"id", "source", "target", "weights"}
     rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", needed)
     for row in rows:
@@ -90,7 +90,7 @@ def read_alignments(folder: str | Path, name: str) -> list[Record]:
     return rows
 
 
-# What of a run's record describes the sentence and not the run's translation of it.
+# Keys of a record that describe the sentence, not its translation.
 _OF_SENTENCE = (
     *("id", "line", "source", "reference", "raw_reference", "more_references"),
     *("more_raw_references", "length", "no_unk"),
@@ -98,13 +98,13 @@ _OF_SENTENCE = (
 
 
 def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
-    """The record of a sentence that a system without a shortlist translated.
+    """Builds the record of a sentence that a system without a shortlist translated.
 
-    It lacks what only a model gives (`nll`, `score`, attention). Such a system writes no `<unk>`, so
-    a sentence's `hypothesis_no_unk` is its hypothesis.
+    It has no values that only a model gives (`nll`, `score`, attention). Such a system writes no
+    `<unk>`, so a sentence's `hypothesis_no_unk` is its hypothesis.
 
     Args:
-        sentence: a record, or what of it describes the sentence.
+        sentence: a record, or its keys that describe the sentence.
         hypothesis: tokens of the translation.
         detokenised: its text.
     """
@@ -127,7 +127,7 @@ def choose_kept(
 
     Args:
         records: with `id`, `source` (tokens) and `length`.
-        count: sentences to choose, or all where there are fewer.
+        count: sentences to choose; all if there are fewer.
         edges: last length of each bucket.
 
     Returns:
@@ -151,7 +151,7 @@ def _json(row: Mapping[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, float):  # small weights keep their digits: energies are their logarithms
+    if isinstance(value, float):  # small weights keep 5 digits: energies are logarithms
         return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}

@@ -1,12 +1,12 @@
 """Bootstrap of anything that is a function of sums over sentences.
 
-A quantity is given as one row of numbers per sentence and a function of the summed rows: BLEU of its
-ten statistics, the alignment error rate of link counts, a mean of a sum and a count. The bootstrap
-(Efron, 1979; for BLEU: Koehn, 2004) draws as many sentences as there are, with replacement, which is
-one matrix product for all resamples. What is drawn depends on the number of sentences alone: all
-scores and runs are resampled alike, so that resamples of two of them can be subtracted.
+The input is one row of numbers per sentence and a function of the summed rows: for BLEU ten statistics,
+for the alignment error rate link counts, for a mean a sum and a count. The bootstrap (Efron, 1979; for
+BLEU: Koehn, 2004) draws N of N sentences with replacement, by one matrix product for all resamples. The
+draws depend only on the number of sentences: all scores and runs use the same draws, so that resamples
+of two of them can be subtracted.
 
-Legend: N sentences, F numbers a sentence, R resamples.
+Legend: N sentences, F numbers per sentence, R resamples.
 """
 
 import functools
@@ -17,25 +17,25 @@ import numpy as np
 
 from nmt.config.keys import CONFIDENCE
 
-SEED = 12345  # one seed for every run, so that two runs on one test set are resampled alike
-CHUNK = 1 << 22  # sentences drawn at a time: bounds the memory of a resample of a large set
+SEED = 12345  # the same for every run, so that two runs on one test set use the same draws
+CHUNK = 1 << 22  # sentences drawn at a time, which bounds the memory for large sets
 
 Combine = Callable[[np.ndarray], np.ndarray]  # (..., F) sums -> (...) values
 
 
 class Interval(NamedTuple):
-    """Percentile interval; both ends None where no resample was asked for or defined."""
+    """Percentile interval; both ends are None without resamples or if all are undefined."""
 
     low: float | None
     high: float | None
 
 
 def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
-    """Sums over the sentences, then over sentences drawn with replacement.
+    """Sums rows over the sentences, then over sentences drawn with replacement.
 
     Args:
         rows: (N, F) numbers of each sentence, N at least 1. Sums of integers are exact up to 2^53.
-        resamples: R. The draws are a function of N and R alone.
+        resamples: R. The draws depend only on N and R.
 
     Returns:
         (1 + R, F) float64.
@@ -46,7 +46,7 @@ def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
 
 
 def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
-    """How often each sentence counts, in chunks of resamples: (r, N)."""
+    """Yields how often each sentence counts, in chunks of resamples: (r, N)."""
     if size * resamples <= CHUNK:
         yield _remembered_draws(size, resamples)
         return
@@ -58,12 +58,12 @@ def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
 
 @functools.lru_cache(maxsize=32)
 def _remembered_draws(size: int, resamples: int) -> np.ndarray:
-    """All draws of a set, (R, N): the same for every score and every run."""
+    """Returns all draws of a set (R, N), the same for every score and run."""
     return _draw(np.random.default_rng(SEED), size, resamples)
 
 
 def _draw(generator: np.random.Generator, size: int, resamples: int) -> np.ndarray:
-    """How often each of N sentences is drawn in so many resamples: (R, N) uint16."""
+    """Draws resamples; returns how often each has each of N sentences: (R, N) uint16."""
     picks = generator.integers(size, size=(resamples, size))
     picks += size * np.arange(resamples)[:, None]
     counts = np.bincount(picks.ravel(), minlength=resamples * size)
@@ -71,7 +71,7 @@ def _draw(generator: np.random.Generator, size: int, resamples: int) -> np.ndarr
 
 
 def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
-    """The percentile interval of resampled values (R,); those that are not finite are left out.
+    """Returns the percentile interval of resampled values (R,), without those that are not finite.
 
     >>> interval_of(np.arange(101.0), confidence=0.5)
     Interval(low=25.0, high=75.0)

@@ -1,6 +1,6 @@
-"""results.json: what is known of a run besides its scores, which are in `scores.csv`.
+"""results.json describes a run; its scores are in `scores.csv`.
 
-It is written last and in one piece: where it exists the run is finished.
+It is written last and atomically: a run folder that has it is a finished run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that a result may depend on."""
+    """Returns the versions of Python and of the packages that a result may depend on."""
     known = {"python": platform.python_version()}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
 
 
 def as_json(value: Any) -> Any:
-    """The same content in JSON's types; numbers that are not finite are null.
+    """Converts content to JSON's types; numbers that are not finite become null.
 
     >>> as_json({"nll": np.float32(0.5), "perplexity": [float("inf")], "edges": (10, 20)})
     {'nll': 0.5, 'perplexity': [None], 'edges': [10, 20]}
@@ -55,7 +55,7 @@ def as_json(value: Any) -> Any:
 
 
 def write(folder: str | Path, content: Mapping[str, Any]) -> None:
-    """Writes results.json into a run folder, whole or not at all, after all other files."""
+    """Writes results.json into a run folder atomically, after all other files."""
     write_json(Path(folder) / FILE, as_json(content))
 
 

@@ -1,17 +1,17 @@
 """Paired bootstrap test of two systems (Koehn, 2004) on statistics of sentences.
 
-It departs from `sacrebleu.significance`, which shifts the absolute differences of the resamples by
-their mean, and that is above 0 even where the systems are alike: of pairs that differ by chance (50
-to 200 sentences, outputs swapped by a coin) it finds 10 to 14 in 100 at p < 0.05, some of them with
-an interval that holds 0. Here the differences themselves are shifted, as a test of no difference
-asks (Efron and Tibshirani, 1993, section 16.4), and 4 to 7 in 100 are found. Resamples of a handful
-of sentences vary too little for that: at p < 0.05 up to 8 in 100 are found of 30 sentences, 11 of
-20, 23 of 5, and any difference of a single one. Below `FEWEST` sentences there is no p.
+It differs from `sacrebleu.significance`, which shifts the absolute differences of the resamples by
+their mean. This mean is above 0 even for equal systems: for pairs that differ only by chance (50 to 200
+sentences, outputs swapped at random) it reports 10 to 14 % as significant at p < 0.05, some with an
+interval that contains 0. We shift the signed differences, as a test of no difference requires (Efron
+and Tibshirani, 1993, section 16.4), which reports 4 to 7 %. Resamples of few sentences vary too little:
+at p < 0.05 up to 8 % are reported with 30 sentences, 11 % with 20, 23 % with 5, and every difference
+with a single sentence. So there is no p below `FEWEST` sentences.
 
-All systems are resampled alike (`nmt.evaluation.resampling`), so that the resamples of a pair are
-differences of what each has.
+All systems use the same draws (`nmt.evaluation.resampling`), so that resamples of a pair can be
+subtracted.
 
-Legend: N sentences, S systems, F statistics of a sentence, R resamples.
+Legend: N sentences, S systems, F statistics per sentence, R resamples.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ import numpy as np
 from nmt.evaluation.buckets import bucket_name, split_by_length
 from nmt.evaluation.resampling import Combine, interval_of, resampled_sums
 
-TIE = 1e-9  # two scores nearer than this are the same but for rounding
-FEWEST = 30  # sentences whose bootstrap has a p
+TIE = 1e-9  # scores that differ by less are equal up to rounding
+FEWEST = 30  # sentences needed for a p
 FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
 
 
@@ -38,17 +38,17 @@ def compare(
     """Compares every pair of systems by a score, on the whole set and in each length bucket.
 
     Args:
-        tables: by system the statistics of the sentences (N, F), sentence n the same in all.
+        tables: by system, the statistics (N, F) of the same N sentences in the same order.
         combine: sums (..., F) -> scores (...).
-        lengths: (N,) the length that each sentence is bucketed by.
+        lengths: (N,) the lengths that select buckets.
         edges: last length of each bucket.
 
     Yields:
-        Of each pair a row for the whole set (`bucket` is `all`), then one for each bucket, if both
+        For each pair a row for the whole set (`bucket` is `all`), then one for each bucket, if both
         scores are defined: `a`, `b`, `bucket`, `from`, `to`, `sentences`, `score_a`, `score_b`,
         `delta` (a - b), `low`, `high` (bootstrap interval of delta), `p` (two-sided, by bootstrap;
-        None of fewer than `FEWEST` sentences) and `p_corrected` (Holm's correction for the number of
-        buckets with a p; of the whole set p itself).
+        None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's correction for the number
+        of buckets with a p; for the whole set p itself).
     """
     names, table = [*tables], np.stack([*tables.values()], axis=1)  # (N, S, F)
     parts: list[tuple[dict[str, Any], np.ndarray]]
@@ -79,10 +79,10 @@ def compare(
 
 
 def _test(first: np.ndarray, second: np.ndarray, sentences: int) -> dict[str, Any]:
-    """The test of two scores (1 + R,), of the sentences and of resamples.
+    """Tests the difference of two scores (1 + R,), on the sentences and on resamples.
 
-    p is the share of differences by chance at least as large as the observed one. One is added to
-    both counts, for the observed difference is one of those that chance could make.
+    p is the share of differences by chance that are at least as large as the observed one. One is
+    added to both counts, since chance could also give the observed difference.
     """
     delta, *_ = deltas = first - second
     low, high = interval_of(deltas[1:])
@@ -100,9 +100,9 @@ def _test(first: np.ndarray, second: np.ndarray, sentences: int) -> dict[str, An
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction (1979) for testing several hypotheses at once.
+    """Corrects p-values for testing several hypotheses at once (Holm, 1979; step-down).
 
-    A hypothesis that was not tested (None) stays so, and is not counted.
+    A hypothesis that was not tested (None) stays None and does not count.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]

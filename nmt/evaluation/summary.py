@@ -1,4 +1,4 @@
-"""All scores of a test set from its records: the rows of `scores.csv`."""
+"""Computes all scores of a test set from its records: the rows of `scores.csv`."""
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ def keep_statistics(
     """Stores statistics that are slow to compute, or depend on the language, in the records.
 
     Args:
-        language: of the target, for the tokenisers of text scores.
+        language: target language, which selects the tokenisers of text scores.
     """
     chosen = choose_scores(settings.scores, language=language)
     stored = [score for score in chosen if score.slow or score.signature is not None]
@@ -31,23 +31,21 @@ def keep_statistics(
 
 
 class Measured:
-    """The statistics of some scores, sentence by sentence, and the scores of any part of them.
+    """The statistics of some scores for each sentence, and the scores of any subset of sentences.
 
-    They are a function of the set of records: neither their order nor the number of processes they
-    come from matters.
+    The result does not depend on the order of the records or on the number of processes.
 
     Args:
-        records: of `nmt.evaluation.records`.
-        scores: beside BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
+        records: records of `nmt.evaluation.records`.
+        scores: scores besides BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
         settings: edges of the buckets, resamples of intervals.
-        computed: keys of the scores whose statistics are computed where records lack them, of those
-            that take long; None: all.
+        computed: keys of the slow scores to compute if records lack their statistics; None: all.
 
     Attributes:
-        scores: by key, these two first.
-        ids: (N,) of the sentences, ascending.
-        lengths: (N,) that they are bucketed by.
-        tables: by key (N, F), a row of NaN where a sentence has none.
+        scores: scores by key, these two first.
+        ids: (N,) ids of the sentences, ascending.
+        lengths: (N,) lengths that select their buckets.
+        tables: statistics by key (N, F); a row of NaN if the sentence has none.
 
     Raises:
         ValueError: if a sentence occurs twice.
@@ -73,20 +71,20 @@ class Measured:
         }
 
     def has(self, key: str) -> np.ndarray:
-        """Which sentences have a score: (N,) bool; none has one that was not measured."""
+        """Tells which sentences have a score: (N,) bool; none if it was not measured."""
         if key not in self.tables:
             return np.zeros(len(self.ids), dtype=bool)
         return ~np.isnan(self.tables[key][:, 0])
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
-        """`value`, `low`, `high`, `sentences` and `interval` of a part (N,), as in `scores.csv`.
+        """Returns `value`, `low`, `high`, `sentences` and `interval` of a subset (N,) of sentences.
 
-        None where no sentence of the part has the score, or it is undefined.
+        None if no sentence of the subset has the score, or if the score is undefined.
         """
         rows = self.tables[key][inside & self.has(key)]
         if not len(rows):
             return None
-        resamples = self.resamples if len(rows) > 1 else 0  # one sentence tells nothing of another
+        resamples = self.resamples if len(rows) > 1 else 0  # resamples of one sentence are equal
         value, *_ = values = self.scores[key].combine(resampled_sums(rows, resamples))
         if not np.isfinite(value):
             return None
@@ -102,9 +100,9 @@ class Measured:
     def rows(
         self, test_set: str, key: str, inside: np.ndarray | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Rows of `scores.csv` of one score on a part of the sentences (N,): the part, then its buckets.
+        """Yields the rows of `scores.csv` for one score on a subset (N,): the subset, then its buckets.
 
-        Where the score is undefined there is no row.
+        A bucket without a defined score has no row.
         """
         inside = np.ones(len(self.ids), dtype=bool) if inside is None else inside
         parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
@@ -122,13 +120,13 @@ class Measured:
 def score_set(
     name: str, records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> list[dict[str, Any]]:
-    """Every chosen score of a test set, as rows of `scores.csv`; arguments as of `keep_statistics`."""
+    """Computes all chosen scores of a test set as rows of `scores.csv`; see `keep_statistics`."""
     measured = Measured(records, choose_scores(settings.scores, language=language), settings)
     return [row for key in measured.scores for row in measured.rows(name, key)]
 
 
 def common_tables(runs: Sequence[Measured], key: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The sentences for which all runs have a score: their lengths (N,), and (N, F) of each run."""
+    """Selects the sentences for which all runs have a score: lengths (N,), statistics (N, F) per run."""
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
     places = [np.searchsorted(run.ids, ids) for run in runs]
     tables = [run.tables[key][at] for run, at in zip(runs, places, strict=True)]

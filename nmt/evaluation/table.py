@@ -1,4 +1,4 @@
-"""The scores of a run as one tidy table: `scores.csv`, a row a number.
+"""The scores of a run as one tidy table: `scores.csv`, one row per number.
 
 | column | content |
 |---|---|
@@ -9,7 +9,7 @@
 | `value` | the score |
 | `low`, `high` | its interval; empty without one |
 | `sentences` | number of sentences it was computed from |
-| `interval` | what was drawn again for the interval: `sentences`, or `sentences and seeds` |
+| `interval` | what the interval covers: `sentences`, or `sentences and seeds` |
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _TYPES = {
 
 
 def score_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """A frame with the columns and types of `scores.csv` from rows, in which a column may be absent."""
+    """Makes a frame with the columns and types of `scores.csv`; rows may lack columns."""
     frame = pd.DataFrame(list(rows)).reindex(columns=list(COLUMNS))
     frame["interval"] = frame["interval"].fillna("")
     return frame.astype(_TYPES)
 
 
 def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
-    """Writes `scores.csv` into a run folder, whole or not at all."""
+    """Writes `scores.csv` into a run folder atomically; returns its path."""
     path = Path(folder) / FILE
     write_text(path, scores[list(COLUMNS)].to_csv(index=False, lineterminator="\n"))
     return path
 
 
 def read_scores(folder: str | Path, label: str | None = None) -> pd.DataFrame:
-    """The scores of a run, with the column `run` in front.
+    """Reads the scores of a run, with the column `run` in front.
 
     Args:
-        folder: of the run.
+        folder: run folder.
         label: value of `run`; None: the name of the folder.
 
     Raises:
@@ -65,7 +65,7 @@ def read_scores(folder: str | Path, label: str | None = None) -> pd.DataFrame:
         empty = {name: [""] for name, kind in _TYPES.items() if kind != "str"}
         frame = pd.read_csv(path, dtype=_TYPES, keep_default_na=False, na_values=empty)
         frame = frame[list(COLUMNS)]
-    for name in frame["set"].unique():  # it becomes part of file names
+    for name in frame["set"].unique():  # set names become parts of file names
         check_set_name(name)
     frame.insert(0, "run", label or Path(folder).name)
     return frame

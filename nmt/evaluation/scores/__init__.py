@@ -1,7 +1,7 @@
-"""The registry of scores; one file holds a score or a family of scores.
+"""The registry of scores; each file has one score or a family of scores.
 
-To add one: a subclass of `Score` in a file here and its place in `REGISTERED`, or one of your own
-module, named in `evaluation.scores` (docs/extend.md).
+To add a score, write a subclass of `Score` in a file here and add it to `REGISTERED`, or write it in
+your own module and name it in `evaluation.scores` (docs/extend.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "score_of_name",
 ]
 
-# no choice of evaluation.scores: it stands beside BLEU wherever there are shortlists
+# not a choice of evaluation.scores: models with shortlists always have it
 NO_UNK = BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
@@ -57,16 +57,16 @@ DEFAULT = "default"  # stands for the scores that are on by default
 def choose_scores(
     names: Sequence[str] | None, key: str = "evaluation.scores", language: str | None = None
 ) -> list[Score]:
-    """The scores of these names, BLEU always and first.
+    """Returns the scores of these names; BLEU is always included and first.
 
     Args:
-        names: of `REGISTERED`, or dotted: a subclass of `Score`, or an object of one, in a module of
-            one's own, which is imported. `default`, and None: those that are on by default.
-        key: of the configuration, for the message.
-        language: of the target, which the tokenisers of text scores follow.
+        names: names of `REGISTERED`, or MODULE.NAME of a subclass of `Score` or an instance, in any
+            module, which is imported. `default`, and None: the scores that are on by default.
+        key: configuration key, for the message.
+        language: target language, which selects the tokenisers of text scores.
 
     Raises:
-        InputError: naming what is not known, and what is.
+        InputError: naming the unknown score, and the known ones.
 
     >>> [score.key for score in choose_scores(["chrf", "bleu"])]
     ['bleu', 'chrf']
@@ -81,15 +81,15 @@ def choose_scores(
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """One score: of `REGISTERED`, `bleu_no_unk`, or one's own. Raises as `choose_scores`."""
+    """Returns one score: of `REGISTERED`, `bleu_no_unk`, or MODULE.NAME. Raises like `choose_scores`."""
     known = {**REGISTERED, NO_UNK.key: NO_UNK}
     if name in known:
         return known[name]
     module, _, attribute = name.rpartition(".")
     if not module:
         raise InputError(
-            f"{key}: no score '{name}'; there are {', '.join(REGISTERED)}, {DEFAULT}, "
-            "and one of your own as MODULE.NAME"
+            f"{key}: no score '{name}'; choose {', '.join(REGISTERED)}, {DEFAULT}, "
+            "or your own as MODULE.NAME"
         )
     try:
         named = getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""What every score is: statistics of a sentence, and a formula of their sums."""
+"""The base class of scores: additive statistics of a sentence, and a formula of their sums."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from nmt.utils.errors import InputError
 
-Record = Mapping[str, Any]  # a sentence, see nmt.evaluation.records
+Record = Mapping[str, Any]  # of a sentence, see nmt.evaluation.records
 
 
 class Score(ABC):
-    """A score of any set of sentences, made of statistics that are summed over them.
+    """A score of any set of sentences, computed from statistics that are summed over them.
 
     Attributes:
-        key: in scores.csv, tables, pages and W&B.
-        title: for people.
-        unit: of its values, such as `nats`; empty: a share or a plain number; `ratio`: near 1.
-        digits: decimals that are shown.
-        higher_is_better: None where neither way is.
-        by_length: whether it is also given for each length bucket.
-        default: whether it is chosen where nothing else is asked for.
-        slow: whether its statistics take long. They are kept in the records, and computed for records
-            without them only where the score is named.
-        field: of the record, that has the statistics; for scores that do not compute them.
+        key: name in scores.csv, tables, pages and W&B.
+        title: name for people.
+        unit: unit of its values, such as `nats`; empty: a share or a plain number; `ratio`: near 1.
+        digits: decimals to show.
+        higher_is_better: None if neither direction is better.
+        by_length: whether it is also computed for each length bucket.
+        default: whether it is on by default.
+        slow: whether its statistics are slow to compute. Records store them; for records without
+            them they are computed only if the score is named.
+        field: key of the record that has the statistics, for scores that do not compute them.
     """
 
     key: ClassVar[str]
@@ -40,47 +40,47 @@ class Score(ABC):
     field: ClassVar[str] = ""
 
     def statistics(self, record: Record) -> Sequence[float] | None:
-        """F numbers of a sentence; None of one that the score says nothing about."""
+        """Returns F numbers of a sentence; None if the score does not apply to it."""
         return record.get(self.field)
 
     @abstractmethod
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        """Sums of statistics (..., F) -> the score (...) float64; NaN where it is undefined."""
+        """Computes the score (...) float64 from sums of statistics (..., F); NaN if undefined."""
 
     def enough(self, sums: np.ndarray) -> np.ndarray:
-        """Whether sums (..., F) are of enough events for a curve over length: (...) bool."""
+        """Tells whether sums (..., F) count enough events for a curve over length: (...) bool."""
         return np.ones(sums.shape[:-1], dtype=bool)
 
     def curve(self, sums: np.ndarray) -> np.ndarray:
-        """The score of sums (1 + R, G, F), of the sentences and of resamples: (1 + R, G).
+        """Computes scores (1 + R, G) from sums (1 + R, G, F) of the sentences and of resamples.
 
-        NaN at the lengths at which the sentences have too few events.
+        NaN at lengths where the sentences have too few events.
         """
         return np.where(self.enough(sums[0]), self.combine(sums), np.nan)
 
     def for_language(self, language: str | None) -> Self:
-        """The score of text in this target language; the same for scores that do not depend on it."""
+        """Returns the score for this target language; itself if it does not depend on the language."""
         return self
 
     @property
     def signature(self) -> str | None:
-        """How it was computed, where there is a standard way to say so (sacrebleu's)."""
+        """sacrebleu's signature, for scores that have one."""
         return None
 
     def description(self) -> dict[str, Any]:
-        """What is needed to show the score without its code: its entry of results.json."""
+        """Returns how to show the score without its code: its entry in results.json."""
         names = ["title", "unit", "digits", "higher_is_better", "by_length"]
         names += [] if self.signature is None else ["signature"]
         return {name: getattr(self, name) for name in names}
 
     def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
-        """The statistics of N sentences: (N, F) float64; a row of NaN where there are none.
+        """Returns the statistics of N sentences: (N, F) float64; a row of NaN if there are none.
 
         Args:
-            compute: whether statistics that the records do not hold are computed.
+            compute: whether to compute statistics that the records do not store.
 
         Raises:
-            InputError: where sentences have different numbers of statistics.
+            InputError: if sentences have different numbers of statistics.
         """
         rows = []
         for record in records:
@@ -97,7 +97,7 @@ class Score(ABC):
 
 
 class Ratio(Score):
-    """A score that is the sum of the statistic at `above` by that of the one at `below`."""
+    """A score that divides the summed statistic at index `above` by that at index `below`."""
 
     above: ClassVar[int] = 0
     below: ClassVar[int] = 1
@@ -107,6 +107,6 @@ class Ratio(Score):
 
 
 def quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """above / below; NaN where `below` is 0."""
+    """Returns above / below; NaN where `below` is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(below != 0, above / below, np.nan)

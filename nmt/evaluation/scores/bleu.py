@@ -1,11 +1,11 @@
 """Corpus BLEU and its parts, from integer statistics of sentences; equal to sacrebleu with `tokenize="none"`.
 
-A sentence is reduced to ten integers, in this order: the correct n-grams of order 1 to 4 (clipped),
-the n-grams of order 1 to 4 in the hypothesis, the length of the hypothesis, the length of the
-reference. Their sums over any set of sentences give the BLEU of that set (Papineni et al., 2002).
+A sentence has ten integers, in this order: the correct n-grams of order 1 to 4 (clipped), the n-grams
+of order 1 to 4 in the hypothesis, the length of the hypothesis, the length of the reference. Their sums
+over any set of sentences give the BLEU of this set (Papineni et al., 2002).
 
-sacrebleu smooths an order without a match (`smooth_method="exp"`), where multi-bleu, which scored
-the paper, gives 0; the two agree as soon as every order has a match.
+sacrebleu smooths an order without a match (`smooth_method="exp"`); multi-bleu, which the paper used,
+returns 0 then. Both agree as soon as every order has a match.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOTAL = slice(ORDERS, 2 * ORDERS)
 HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
-FEWEST_MATCHES = 10  # 4-grams; intervals of BLEU from fewer lie too low
+FEWEST_MATCHES = 10  # 4-grams; with fewer, intervals of BLEU are too low
 
 
 @cache
@@ -34,14 +34,14 @@ def _scorer() -> BLEU:
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
-    """The sufficient statistics of one sentence.
+    """Counts the sufficient statistics of one sentence.
 
-    A token is compared whole, whatever characters it holds: sacrebleu joins and splits a line at
-    every Unicode space (U+00A0 and U+2009 among them), so tokens are handed to it as numbers.
+    Tokens are passed to sacrebleu as numbers, since it splits lines at every Unicode space (including
+    U+00A0 and U+2009), and a token with such a character must stay whole.
 
     Args:
         hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
-        references: tokens of each reference. The reference length is that of the nearest one.
+        references: tokens of each reference. The reference of nearest length gives the length.
 
     Returns:
         (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
@@ -59,12 +59,12 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
 
 
 def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = False) -> np.ndarray:
-    """BLEU of summed statistics, by sacrebleu's formula.
+    """Computes BLEU from summed statistics, by sacrebleu's formula.
 
     Args:
         statistics: (..., 10), integers in any numeric type.
-        effective_order: leave out orders that the hypotheses are too short for, as is usual for BLEU
-            of single sentences.
+        effective_order: leave out orders that are longer than the hypotheses, as usual for BLEU of
+            single sentences.
 
     Returns:
         (...) float64, 0 to 100.
@@ -74,7 +74,7 @@ def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = Fals
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     correct, total = statistics[..., CORRECT], statistics[..., TOTAL]
-    # Every order without a match halves the count that stands for its zero (NIST smoothing).
+    # Each order without a match halves the count that replaces its zero (NIST smoothing).
     halvings = np.cumsum(correct == 0, axis=-1)
     smoothed = np.where(correct > 0, correct, np.exp2(-halvings))
     written = total > 0
@@ -88,7 +88,7 @@ def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = Fals
 
 
 def brevity_penalty(statistics: np.ndarray) -> np.ndarray:
-    """The factor by which BLEU punishes short output: (..., 10) -> (...) float64, 0 to 1."""
+    """Computes BLEU's factor for short output: (..., 10) -> (...) float64, 0 to 1."""
     hypothesis = np.asarray(statistics[..., HYPOTHESIS_LENGTH], dtype=np.float64)
     reference = np.asarray(statistics[..., REFERENCE_LENGTH], dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,7 +96,7 @@ def brevity_penalty(statistics: np.ndarray) -> np.ndarray:
 
 
 def enough_matches(statistics: np.ndarray) -> np.ndarray:
-    """Whether enough 4-grams match for an interval of BLEU: (..., 10) -> (...) bool."""
+    """Tells whether enough 4-grams match for an interval of BLEU: (..., 10) -> (...) bool."""
     return np.asarray(statistics[..., ORDERS - 1] >= FEWEST_MATCHES)
 
 
@@ -134,7 +134,7 @@ class BleuPrecisions(Bleu):
 
 
 class LengthRatio(Ratio):
-    """Words of the hypotheses for each word of the references."""
+    """Words of the hypotheses per word of the references."""
 
     key = "length_ratio"
     title = "Length ratio"

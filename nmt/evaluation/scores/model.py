@@ -1,4 +1,4 @@
-"""Scores of what a model computes: likelihood of the references, attention, links read from it."""
+"""Scores of a model's values: likelihood of the references, attention, and links read from it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from nmt.evaluation.scores.base import Ratio, Record, quotient
 
 LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # `alignment_counts` of a record
-LARGEST = 700.0  # exp of more exceeds every float
+LARGEST = 700.0  # exp of a larger number may overflow
 
 
 class NllPerWord(Ratio):
-    """Negative log-likelihood of a word of the reference, `</s>` counted as one of each sentence.
+    """Negative log-likelihood per word of the reference; `</s>` counts as a word.
 
-    Words, not subwords: runs with different tokenizers stay comparable. The statistics are nats,
-    words and sentences.
+    It counts words, not subwords, so that runs with different tokenizers are comparable. The
+    statistics are nats, words and sentences.
     """
 
     key = "nll_per_word"
@@ -33,7 +33,7 @@ class NllPerWord(Ratio):
 
 
 class NllPerSentence(NllPerWord):
-    """Of a sentence with its `</s>`, as the paper's Table 2."""
+    """Negative log-likelihood per sentence with its `</s>`, as in the paper's Table 2."""
 
     key = "nll_per_sentence"
     title = "NLL per sentence"
@@ -57,7 +57,7 @@ class Perplexity(NllPerWord):
 
 
 class AttentionEntropy(Ratio):
-    """Mean over sentences of the entropy of a target step's weights: 0 where one word has them all."""
+    """Mean over sentences of the entropy of a target step's weights; 0 if one word has all weight."""
 
     key = "attention_entropy"
     title = "Attention entropy"
@@ -79,7 +79,7 @@ class EosWeight(AttentionEntropy):
 
 
 class AlignmentPrecision(Ratio):
-    """|A∩P| / |A|, of links A read from the attention, sure ones S and possible ones P."""
+    """|A∩P| / |A|, with A the links read from the attention, S the sure and P the possible links."""
 
     key = "precision"
     title = "Alignment precision"

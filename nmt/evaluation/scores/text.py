@@ -1,11 +1,10 @@
 """Scores of detokenised text: sacreBLEU, chrF and TER, from sacrebleu's statistics of a sentence.
 
-sacrebleu computes the statistics of one sentence only in undocumented methods:
-`_preprocess_segment`, `_extract_reference_info`, `_compute_segment_statistics`. They are called here
-and nowhere else.
+sacrebleu computes the statistics of one sentence only in undocumented methods: `_preprocess_segment`,
+`_extract_reference_info`, `_compute_segment_statistics`. Only this file calls them.
 
 The symbol `<unk>` in a hypothesis is one word that matches nothing. sacrebleu's own tokenisers would
-make three words of it, and chrF would compare its letters.
+split it into three words, and chrF would compare its letters.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from nmt.evaluation.scores.bleu import bleu, enough_matches
 # sacrebleu puts the two lengths first; `nmt.evaluation.scores.bleu` puts them last
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
 REMEMBERED = 1 << 14  # references whose n-grams are kept: runs on one test set share them
-MATCHES_NOTHING = "\ue000"  # of a private use area: no tokeniser splits it and no text has it
+MATCHES_NOTHING = "\ue000"  # private use area: no tokeniser splits it and no text has it
 
 # Tokenisers of languages written without spaces, and the package that each needs.
 MECAB = {"ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
@@ -37,10 +36,10 @@ CHARACTERS = frozenset(["ja", "ko", "th", "lo", "km", "my", "bo"])
 
 
 def tokenizer_of(language: str | None) -> str:
-    """The name of sacrebleu's tokeniser for a target language.
+    """Returns the name of sacrebleu's tokeniser for a target language.
 
-    `zh`, `ja-mecab` and `ko-mecab` where they are installed, `char` for other languages written
-    without spaces, `13a` for all else.
+    `zh`; `ja-mecab` and `ko-mecab` if they are installed; `char` for other languages written without
+    spaces; `13a` for all other languages.
 
     >>> tokenizer_of("fr"), tokenizer_of("zh"), tokenizer_of("th")
     ('13a', 'zh', 'char')
@@ -53,10 +52,10 @@ def tokenizer_of(language: str | None) -> str:
 
 
 class TextScore(Score):
-    """A metric of sacrebleu; sentences without the reference as the file has it are left out.
+    """A metric of sacrebleu; it skips sentences without a raw reference.
 
     Args:
-        language: of the target.
+        language: target language.
     """
 
     unit = "points"
@@ -67,7 +66,7 @@ class TextScore(Score):
 
     @abstractmethod
     def metric(self) -> Metric:
-        """sacrebleu's object."""
+        """Returns sacrebleu's metric."""
 
     def for_language(self, language: str | None) -> Self:
         return self if language == self.language else type(self)(language)
@@ -75,7 +74,7 @@ class TextScore(Score):
     @functools.cached_property
     def _metric(self) -> Metric:
         metric = self.metric()
-        metric.num_refs = 1  # part of the signature, which scoring a corpus would set
+        metric.num_refs = 1  # part of the signature; sacrebleu sets it when it scores a corpus
         return metric
 
     def _count(self, *references: str) -> dict[str, Any]:
@@ -99,10 +98,10 @@ class TextScore(Score):
 
 
 def scored_text(record: Record) -> str:
-    """The detokenised hypothesis, with each `<unk>` that stands for an unknown word replaced.
+    """Returns the detokenised hypothesis with each `<unk>` symbol replaced by `MATCHES_NOTHING`.
 
-    `unknown` of a record has the places of these words. A word that is only spelt like the symbol
-    stays.
+    `unknown` of a record has the positions of the symbols. A word that is only spelt like the symbol
+    is kept.
 
     >>> record = {"hypothesis": ["a", "<unk>"], "detokenised": "a <unk>", "unknown": [1]}
     >>> scored_text(record) == f"a {MATCHES_NOTHING}"
@@ -122,7 +121,7 @@ def scored_text(record: Record) -> str:
 
 
 class SacreBleu(TextScore):
-    """BLEU of detokenised text with a tokeniser of its own, 13a for most languages (Post, 2018)."""
+    """BLEU of detokenised text with sacrebleu's tokeniser, 13a for most languages (Post, 2018)."""
 
     key = "sacrebleu"
     title = "sacreBLEU"
@@ -140,7 +139,7 @@ class SacreBleu(TextScore):
 class ChrF(TextScore):
     """chrF2 (Popović, 2015): F-score of character n-grams.
 
-    The statistics are, for each order, the n-grams of the hypothesis, of the reference, and of both.
+    The statistics are, for each order, the n-grams in the hypothesis, in the reference, and in both.
     """
 
     key = "chrf"
@@ -164,10 +163,10 @@ class ChrF(TextScore):
 
 
 class Ter(TextScore):
-    """TER (Snover et al., 2006): edits per word of the reference, shifts of phrases among them.
+    """TER (Snover et al., 2006): edits, including shifts of phrases, per word of the reference.
 
-    The statistics are edits and words of the reference. Slow on long bad hypotheses, hence off by
-    default. Words of Chinese and Japanese are their characters.
+    The statistics are edits and words of the reference. It is slow on long bad hypotheses, so it is
+    off by default. In Chinese and Japanese each character is a word.
     """
 
     key = "ter"
