@@ -1,6 +1,6 @@
-"""Neural machine translation by jointly learning to align and translate, as experiments.
+"""Experiments on neural machine translation by jointly learning to align and translate.
 
-The names of `nmt.api` can be taken from here; each is imported when it is first asked for.
+Each public name is imported on first use, so that `import nmt` does not load torch.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what `nmt.<name>` stands for: torch is loaded with the first model, not before."""
+    """Imports a public name on its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'nmt' has no attribute {name!r}")
-    module, _, inside = _HOMES[name].rpartition(".")
-    return getattr(importlib.import_module(module), inside)
+    module, _, attribute = _HOMES[name].rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

@@ -13,8 +13,8 @@ COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare", "ba
 def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
-    The command's module becomes `__main__`: what starts this program again, Lightning for its other
-    ranks and the launcher for the jobs of a sweep, finds there what to start.
+    The command's module becomes `__main__`: Lightning (for the other ranks) and the launcher (for the
+    jobs of a sweep) read there which program to start again.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
@@ -31,7 +31,7 @@ def main() -> None:
             about = ast.get_docstring(ast.parse(source)) or ""
             print(f"  {command:9}  {about.partition(chr(10))[0]}")
     else:
-        print(f"nmt: {name}: no such command; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        print(f"nmt: {name}: no such command; available: {', '.join(COMMANDS)}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -1,6 +1,6 @@
-"""The functions of `import nmt`: configuration, runs as frames, their comparison, figures.
+"""The functions of `import nmt`: compose a configuration, read and compare runs, draw figures.
 
-Libraries are imported where they are used: a frame needs no torch, a model no matplotlib.
+Each function imports the libraries it needs: reading scores loads no torch.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
-    """The configuration that `nmt.train` would run with, checked.
+    """Returns the checked configuration that `nmt.train` would run with.
 
     Args:
-        overrides: as they are typed after a command, such as `"+experiment=rnnsearch50"`.
-        searchpath: where options of your own are, such as `"file:///home/me/conf"` or
+        overrides: as on the command line, such as `"+experiment=rnnsearch50"`.
+        searchpath: folders of your own options, such as `"file:///home/me/conf"` or
             `"pkg://mine.conf"`.
 
     Raises:
-        InputError: naming the key, with the words that the command would have printed.
+        InputError: with the message that the command would have printed.
     """
     from hydra import compose, initialize_config_dir
 
@@ -39,22 +39,22 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     from nmt.config.loading import load
 
     register_configs(["train"])
-    typed = with_plus(list(overrides))
+    words = with_plus(list(overrides))
     if searchpath:
-        typed.append(f"hydra.searchpath=[{','.join(as_list(searchpath))}]")
+        words.append(f"hydra.searchpath=[{','.join(as_list(searchpath))}]")
     with explaining(TrainConfig), initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        config: TrainConfig = load(compose("train", overrides=typed))
+        config: TrainConfig = load(compose("train", overrides=words))
     return config
 
 
 def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
-    """The scores of runs, a row each: `scores.csv` of every run, with the column `run` in front.
+    """Returns `scores.csv` of all runs as one frame, with the column `run` in front.
 
     Args:
         runs: run folders, sweep folders, or globs of them.
 
     Raises:
-        InputError: where no finished run is found, or a table cannot be read.
+        InputError: if there is no finished run, or a table cannot be read.
     """
     import pandas as pd
 
@@ -75,11 +75,11 @@ def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison
             `scores`, `resamples`.
 
     Returns:
-        An object with the frames `scores` (as `nmt.scores`) and `differences` (a row a pair, score
-        and bucket with `delta`, its interval and p-values).
+        An object with the frames `scores` (as `nmt.scores`) and `differences` (one row per
+        pair of runs, score and bucket, with `delta`, its interval and p-values).
 
     Raises:
-        InputError: where nothing that can be read is found.
+        InputError: if there is no readable run or system.
         TypeError: for an unknown key.
     """
     from nmt.config import CompareConfig
@@ -91,15 +91,15 @@ def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison
 def plot_alignment(
     result: ScoredSentence, file: str | Path | None = None, title: str = ""
 ) -> Figure:
-    """The attention of one sentence as in the paper's Figure 3: source words along the top.
+    """Draws the attention of one sentence as in the paper's Figure 3: source words along the top.
 
     Args:
-        result: of `Model.translate` or `Model.score`.
-        file: where it is also written, as .png, .svg or .pdf.
-        title: above it; empty: the translation's text.
+        result: returned by `Model.translate` or `Model.score`.
+        file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
+        title: title of the figure; empty: the translation.
 
     Raises:
-        ValueError: the model has no attention, or the line was empty.
+        ValueError: if the model has no attention, or the line was empty.
     """
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import style
@@ -115,12 +115,12 @@ def plot_alignment(
 def plot_by_length(
     comparison: Comparison, test_set: str | None = None, file: str | Path | None = None
 ) -> Figure:
-    """BLEU by sentence length as in the paper's Figure 2, a line for each run.
+    """Draws BLEU by sentence length as in the paper's Figure 2, one line per run.
 
     Args:
-        comparison: of `nmt.compare`.
-        test_set: its name; None: the set whose smallest bucket has the most sentences.
-        file: where it is also written, as .png, .svg or .pdf.
+        comparison: returned by `nmt.compare`.
+        test_set: name of a test set; None: the set whose smallest bucket has the most sentences.
+        file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
     """
     from nmt.report.figures import lengths_figure
     from nmt.report.style import style

@@ -21,7 +21,7 @@ SECTIONS = (
 
 @command("baseline")
 def main(composed: BaselineConfig) -> None:
-    """A run from training text to results.json."""
+    """Trains, tunes and tests the baseline, then writes results.json."""
     from nmt.config.schema import to_containers
     from nmt.data.tokenise import tokenisers
     from nmt.evaluation.records import system_record

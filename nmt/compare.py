@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class _Callable(ModuleType):
-    """This module, which an import sets in place of the function `nmt.compare`: called, it is that."""
+    """Makes this module callable, since importing it replaces the function `nmt.compare`."""
 
     __call__ = staticmethod(compare_runs)
 

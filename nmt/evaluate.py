@@ -18,7 +18,7 @@ from nmt.config import EvaluateConfig
 
 @command("evaluate")
 def main(composed: EvaluateConfig) -> None:
-    """A run folder of its own, with the scores of a checkpoint."""
+    """Evaluates a checkpoint and writes a new run folder."""
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
     from nmt.inference.test_sets import evaluate, held_out_splits, read_sets, translate_set

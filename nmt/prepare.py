@@ -19,11 +19,11 @@ def main(composed: TrainConfig) -> None:
 
     if composed.resume not in (None, "auto"):
         raise InputError(
-            f"resume={composed.resume}: the text of a run that is resumed is prepared by nmt.train; "
-            "type the line that the run was started with"
+            f"resume={composed.resume}: nmt.train prepares the text of a resumed run; "
+            "give the overrides that the run was started with"
         )
     vocabularies = None
-    if composed.initial_checkpoint is not None:  # for which alone torch is imported
+    if composed.initial_checkpoint is not None:  # only this imports torch
         from nmt.config.loading import own_code
         from nmt.inference.load import read_members
 

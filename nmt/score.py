@@ -52,7 +52,7 @@ def main(composed: ScoreConfig) -> None:
 
 
 def printed_line(alignments: str | None, number: int, scored: ScoredSentence) -> str:
-    """The output for pair `number` (from 1)."""
+    """Returns the output for pair `number` (from 1)."""
     if alignments == "json":
         record = {"line": number, "source": scored.source, **scored.to_json()}
         return json.dumps(record, ensure_ascii=False)

@@ -24,11 +24,11 @@ def main(composed: TrainConfig) -> float | None:
 
 
 def train(composed: TrainConfig, stop: Stop) -> float | None:
-    """A run from its start, or from its last checkpoint, to results.json.
+    """Trains a run from its start or its last checkpoint, evaluates it and writes results.json.
 
-    Returns the score of the best checkpoint, which a sweeper may aim at.
+    Returns the score of the best checkpoint, for a sweeper to optimise.
     """
-    with stop.deferring():  # an import that is broken off may be caught by whoever asked for it
+    with stop.deferring():  # a library might catch an exception during its imports
         from nmt.inference.live_export import export_live
         from nmt.inference.test_sets import evaluate, read_sets, translate_set
         from nmt.report.loggers import log_heatmaps

@@ -7,7 +7,7 @@
 With `search.nbest` above 1 up to that many translations are printed per line, each preceded by the line's
 number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
 `alignments=json` prints one JSON object per line. Several checkpoints, as `checkpoint=[a,b,c]`, are
-an ensemble. At a terminal each line is answered when it is typed.
+an ensemble. At a terminal each line is translated as you enter it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def main(composed: TranslateConfig) -> None:
     config = model.config
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
-    number, typed = 0, sys.stdin.isatty()
-    if typed:
+    number, interactive = 0, sys.stdin.isatty()
+    if interactive:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])
-    shown = config.trainer["enable_progress_bar"] and not typed
+    shown = config.trainer["enable_progress_bar"] and not interactive
     with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
             for best in model.translate(
@@ -61,16 +61,16 @@ def main(composed: TranslateConfig) -> None:
                     print(line)
                 stage.advance()
             sys.stdout.flush()
-            if typed:
+            if interactive:
                 ask(config.data.languages[0])
-    if typed:
+    if interactive:
         print(file=sys.stderr)
 
 
 def printed_lines(
     options: TranslateConfig, number: int, best: ScoredSentence, numbered: bool
 ) -> Iterator[str]:
-    """The output for line `number` (from 1) of the input; empty columns for an empty line."""
+    """Yields the output for input line `number` (from 1); an empty line gives empty columns."""
     if options.alignments == "json":
         translations = [{"text": each.text, **each.to_json()} for each in best.nbest]
         record = {"line": number, "source": best.source, "translations": translations}
@@ -87,12 +87,12 @@ def printed_lines(
 
 
 def ask(language: str) -> None:
-    """Asks for the next line at a terminal, on stderr: stdout holds translations only."""
+    """Prints a prompt for the next line on stderr, since stdout holds translations only."""
     print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
 def draw(row: dict[str, Any], folder: Path) -> None:
-    """Draws the alignment of a line's best translation in a folder."""
+    """Draws the alignment of a line's best translation into a folder."""
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import draw_figure
 

@@ -1,4 +1,4 @@
-"""The decorator `command`: a program that Hydra composes, with errors in one or two lines."""
+"""The decorator `command`: a Hydra application that reports errors in one or two lines."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ WITH_FOLDER = ("train", "evaluate", "baseline")
 def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     """Turns `main(config)` into a command line program composed from `conf/<name>.yaml`.
 
-    `main` gets the checked object of the command's schema. The exit codes are those of
-    `nmt.cli.errors.exiting`. In a sweep the sweeper gets what `main` returns.
+    `main` gets the checked configuration. `nmt.cli.errors.exiting` lists the exit codes. In a sweep
+    the sweeper gets the value that `main` returns.
     """
 
     def decorate(main: Callable[[Any], Any]) -> Callable[[], None]:
@@ -52,7 +52,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
             OmegaConf.register_new_resolver("command", lambda: name, replace=True)
             OmegaConf.register_new_resolver("choices", choices, replace=True)
-            os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed
+            os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
             with exiting():
                 run_hydra(main, name)
 
@@ -65,14 +65,14 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
     """Composes the configuration and runs `main`, or the jobs of a sweep.
 
     Raises:
-        InputError: what Hydra raises before `main` begins, in one or two lines.
+        InputError: for errors of Hydra before `main` begins, in one or two lines.
     """
     begun = False
 
     @functools.wraps(main)
     def job(composed: DictConfig) -> Any:
         nonlocal begun
-        # Hydra would print lines of its own about an error of a single run
+        # Hydra would add lines of its own to the error of a single run
         single = HydraConfig.get().mode is RunMode.RUN
         own_folder = rank() == 0 and name in WITH_FOLDER
         with exiting() if single else nullcontext():

@@ -1,4 +1,4 @@
-"""What Hydra needs to compose `conf/`: the folder, the schemas, the resolvers used there."""
+"""Registers what Hydra needs to compose `conf/`: the folder, the schemas, the resolvers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from nmt.config.schema import SCHEMAS, register
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
-STARTED = datetime.now()  # of this process
+STARTED = datetime.now()  # start of this process
 
 
 def conf_folder() -> Path:
-    """The folder `conf/`: next to the package in a checkout, inside it in an installed wheel."""
+    """Returns the folder `conf/`: next to the package in a checkout, inside it in an installed wheel."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
 
 
 def chosen_file(group: str) -> Path:
-    """The file of the option that was typed for a config group, in `conf/` or a folder of the user's.
+    """Returns the file of a config group's chosen option, in `conf/` or the user's own folder.
 
     Raises:
         InputError: if the option is not a file in a folder.
@@ -44,9 +44,9 @@ def chosen_file(group: str) -> Path:
 
 
 def with_plus(words: Sequence[str]) -> list[str]:
-    """Overrides with the plus that Hydra asks for in front of groups without a default.
+    """Adds the plus that Hydra requires before groups without a default.
 
-    Arguments of the Trainer need no plus, and may have one.
+    Removes it before arguments of the Trainer, which need none.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1']
@@ -56,9 +56,9 @@ def with_plus(words: Sequence[str]) -> list[str]:
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
-    """Makes the commands' schemas, and the functions that `conf/` calls, known to Hydra."""
+    """Registers the commands' schemas, and the resolvers that `conf/` calls, with Hydra."""
     register(commands)
-    # Hydra copies the store for each group that `--help` lists; nothing changes the copies.
+    # Saves time: Hydra deep-copies the store for each group in `--help`, but changes no copy.
     store = ConfigStore.instance()
     vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in RESOLVERS:
@@ -66,7 +66,7 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Name of a run's folder: the resumed run, the job's id, or a new one named by the time."""
+    """Returns a run's folder: the resumed run's, one named by the job's id, or a new one by the time."""
     if resume not in (None, "auto"):
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
@@ -77,7 +77,7 @@ def run_folder(command: str, resume: str | None = None) -> str:
 
 @functools.cache
 def _make_new_folder() -> str:
-    """Makes a folder named by the time; commands started in the same second get `-1`, `-2`, …"""
+    """Creates a folder named by the time; commands started in the same second get `-1`, `-2`, …"""
     for number in itertools.count():
         name = f"outputs/{STARTED:%Y-%m-%d/%H-%M-%S}" + (f"-{number}" if number else "")
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def _make_new_folder() -> str:
 
 
 def config_subfolder(folder: str) -> str | None:
-    """Where Hydra writes the composed configuration; that of a run's first start stays."""
+    """Returns where Hydra writes the configuration; a resumed run keeps its first one."""
     if rank() > 0:
         return None
     again = (Path(folder) / ".hydra").exists()
@@ -98,7 +98,7 @@ def config_subfolder(folder: str) -> str | None:
 
 
 def log_file(folder: str, name: str) -> str:
-    """The log file of a command; only rank 0 has one."""
+    """Returns the log file of a command; only rank 0 has one."""
     return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")
 
 
@@ -108,7 +108,7 @@ def wandb_offline(mode: str) -> bool:
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
-    """The value of an experiment, or of `other`."""
+    """Returns the value for an experiment, by default the one for `other`."""
     return values.get(experiment, values["other"])
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, and the errors of Hydra and OmegaConf in one or two lines: key, problem, remedy."""
+"""Sets exit codes, and rewrites errors of Hydra and OmegaConf as key, problem and remedy."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
-EXTRAS = {"hydra/sweeper": "optuna", "hydra/launcher": "sweeps"}  # with plugins of Hydra
+EXTRAS = {"hydra/sweeper": "optuna", "hydra/launcher": "sweeps"}  # extras with Hydra plugins
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
 
 
 @contextlib.contextmanager
 def exiting() -> Iterator[None]:
-    """Ends the process after an exception inside, with its message and exit code.
+    """Ends the process with a message and an exit code if the block raises.
 
-    0 done; 1 failed, with a traceback; 2 refused, with one or two lines; 128 + signal if stopped by one.
+    0: done; 1: failed, with a traceback; 2: refused, in one or two lines; 128 + signal: stopped by it.
     """
     try:
         yield
@@ -38,7 +38,7 @@ def exiting() -> Iterator[None]:
     except RunError as failure:
         _end(1, failure)
     except Interrupted as stopped:
-        # what started the other ranks takes a code above 0 for a crash, and kills the first one
+        # to torchrun or srun another code of this rank is a crash: it would kill rank 0
         _end(0 if rank() else 128 + stopped.signal, stopped)
     except KeyboardInterrupt:
         _end(130, "stopped by Ctrl-C")
@@ -57,7 +57,7 @@ def _end(code: int, message: object) -> None:
 
 @contextlib.contextmanager
 def explaining(schema: type) -> Iterator[None]:
-    """Turns what Hydra raises while it composes the keys of `schema` into an InputError."""
+    """Turns Hydra's errors about the keys of `schema` into an InputError."""
     try:
         yield
     except COMPOSING as error:
@@ -65,7 +65,7 @@ def explaining(schema: type) -> Iterator[None]:
 
 
 def explain(error: BaseException, schema: type) -> str:
-    """One or two lines on a configuration that could not be composed."""
+    """Describes in one or two lines why a configuration could not be composed."""
     if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark):
         return f"{mark.name}:{mark.line + 1}: {error.problem}"
     if refusal := _refusal_inside(error):
@@ -98,7 +98,7 @@ def explain(error: BaseException, schema: type) -> str:
 
 
 def _refusal_inside(error: BaseException | None) -> InputError | None:
-    """The InputError of a resolver, which OmegaConf wraps in errors of its own; None without one."""
+    """Returns the InputError of a resolver, which OmegaConf wraps in its own errors, or None."""
     while error is not None and not isinstance(error, InputError):
         error = error.__cause__ or error.__context__
     return error
@@ -111,7 +111,7 @@ def _causes(error: BaseException | None) -> Iterator[str]:
 
 
 def _suggestion(path: str, schema: type) -> str:
-    """What to type in place of an unknown key."""
+    """Suggests what to type instead of an unknown key."""
     training = [*(name for name, _ in entries(TrainConfig)), *GROUPS, "experiment", "regime"]
     training += [f"trainer.{name}" for name in TRAINER]
     own = {entry.name for entry in dataclasses.fields(schema)}
@@ -129,6 +129,6 @@ def _suggestion(path: str, schema: type) -> str:
 
 
 def _meaning(path: str, schema: type) -> str:
-    """A second line with type, bounds and meaning of a key, if the schema has it."""
+    """Returns a second line with type, bounds and meaning of a key, if the schema has it."""
     entry = dict(entries(schema)).get(path)
     return f"\n{path} takes: {described(entry)} ({entry.metadata['meaning']})" if entry else ""

@@ -1,4 +1,4 @@
-"""The part of `--help` that lists what a command takes: groups with their options, and its keys."""
+"""Lists the groups, options and keys of a command for `--help`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLUS = ("experiment", "stress")  # groups without a default
 
 
 def choices(command: str) -> str:
-    """Groups with their options, and the keys of a command, as `--help` prints them."""
+    """Returns the groups with their options, and the keys of a command, as lines of `--help`."""
     loader = GlobalHydra.instance().config_loader()
     groups = [
         f"  {name}: {', '.join(loader.get_group_options(name))}" for name in groups_of(command)
@@ -25,11 +25,11 @@ def choices(command: str) -> str:
         dots = ".…" if dataclasses.is_dataclass(entry.default_factory) else ""
         text = f"  {entry.name}{dots}: {entry.metadata['meaning']}"
         lines += textwrap.wrap(text, 110, subsequent_indent="    ")
-    return "\n".join(lines).replace("$", "$$")  # of string.Template
+    return "\n".join(lines).replace("$", "$$")  # the help is a string.Template
 
 
 def groups_of(command: str) -> list[str]:
-    """The groups that a command takes: those of its defaults, and those that add to its keys."""
+    """Returns the groups of a command: all in its defaults, and optional ones for its keys."""
     groups, files = set(), [command]
     while files:
         for each in yaml.safe_load((conf_folder() / f"{files.pop()}.yaml").read_text())["defaults"]:

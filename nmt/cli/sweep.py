@@ -1,4 +1,4 @@
-"""The comparison page of a sweep, made when its jobs have ended, whatever launcher ran them."""
+"""Writes the comparison page at the end of a sweep, with any launcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _sweeps: list[Path] = []
 
 
 class SweepFolder(Callback):
-    """Notes the folder of a sweep that begins; named in `conf/` under `hydra.callbacks`."""
+    """Records the folder of a sweep at its start; set in `conf/` under `hydra.callbacks`."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _sweeps.append(Path(str(config.hydra.sweep.dir)).absolute())
@@ -28,7 +28,7 @@ class SweepFolder(Callback):
 
 @contextlib.contextmanager
 def comparison_pages() -> Iterator[None]:
-    """Makes the page of a sweep that was run inside, also where a job of it failed."""
+    """Writes the page of a sweep that runs in the block, even if a job fails."""
     _sweeps.clear()
     try:
         yield
@@ -41,10 +41,10 @@ def comparison_pages() -> Iterator[None]:
 
 
 def compare_sweep(sweep: Path) -> None:
-    """Makes the comparison page and the tables of the finished runs, unless no run was started.
+    """Writes the comparison page and tables of the finished runs, if any run was started.
 
-    The runs are complete without the page: an error here is logged, and neither fails the sweep nor
-    changes its exit code.
+    The runs are complete without the page: an error here is logged and leaves the sweep's exit code
+    unchanged.
     """
     command = command_line("compare", [f"runs=[{quoted(str(sweep))}]"])
     try:

@@ -1,3 +1,3 @@
-"""The configuration: every key with type, meaning and bounds; how it is checked and overridden."""
+"""The configuration: all keys with type, meaning and bounds; checks and overrides."""
 
 from nmt.config.schema import *  # noqa: F403

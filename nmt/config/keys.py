@@ -1,4 +1,4 @@
-"""How a key is declared (default, meaning, bounds), and the keys of a schema."""
+"""Declares configuration keys (default, meaning, bounds), and lists those of a schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EDGES = (10, 20, 30, 40, 50, 60)  # last length of each bucket by default
+EDGES = (10, 20, 30, 40, 50, 60)  # default last length of each length bucket
 CONFIDENCE = 0.95  # share of the resamples inside an interval
 
 LIMITS = {
@@ -20,11 +20,11 @@ LIMITS = {
 
 
 def key(default: Any, meaning: str, **bounds: Any) -> Any:
-    """A configuration key: default, one-line meaning, and the values that `problem` accepts.
+    """Declares a configuration key: its default, one-line meaning and bounds.
 
     Args:
-        default: its value; or the dataclass of a section.
-        bounds: `choices`, or any of `LIMITS`, for numbers and for the items of a list.
+        default: default value, or the dataclass of a section.
+        bounds: `choices`, or any of `LIMITS`; for a list they hold for each item.
     """
     metadata = {"meaning": meaning, **bounds}
     if isinstance(default, type):
@@ -35,7 +35,7 @@ def key(default: Any, meaning: str, **bounds: Any) -> Any:
 
 
 def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
-    """What is wrong with a value of the right type; None if it is within the bounds of its key.
+    """Says what is wrong with a value of the right type; None if it is within the bounds of its key.
 
     >>> problem(-1, {"minimum": 0}), problem("auto", {"minimum": 0}), problem(1, {"choices": (1, 2)})
     ('must be at least 0', None, None)
@@ -55,7 +55,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
 
 
 def described(entry: dataclasses.Field[Any]) -> str:
-    """Type and bounds of a key as text, such as `int, at least 1`."""
+    """Describes type and bounds of a key, such as `int, at least 1`."""
     if "choices" in entry.metadata:
         return ", ".join(map(str, entry.metadata["choices"]))
     bounds = [
@@ -65,7 +65,7 @@ def described(entry: dataclasses.Field[Any]) -> str:
 
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:
-    """The keys of a schema, in order: dotted name and field."""
+    """Yields dotted name and field of each key of a schema, in order."""
     for entry in dataclasses.fields(schema):
         section = entry.default_factory
         if isinstance(section, type) and dataclasses.is_dataclass(section):

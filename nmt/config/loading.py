@@ -1,7 +1,7 @@
-"""What is composed, stored in a checkpoint and typed becomes one checked configuration.
+"""Builds one checked configuration from composed files, a checkpoint and overrides.
 
-A stored configuration may name code that is trusted only. Every error message names the key, the
-value, and what would be right.
+A stored configuration may name trusted code only. Every error message names the key, its value and
+the remedy.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from nmt.utils.errors import InputError, first_line
 
 Section = TypeVar("Section")
 
-# Keys that are never read from a checkpoint: a stranger may have written it, and its number of
+# Keys that are never read from a checkpoint: somebody else may have written it, and its number of
 # threads was chosen for another machine
 HERE = ("trust", "threads", "logger", "data.cache")
 
-# Keys that weights and vocabularies depend on, except those that matter in training alone
+# Keys that weights and vocabularies depend on; FREE: the ones among them that only affect training
 KIND = ("model", "tokenizer", "data.languages", "data.reverse_source")
 FREE = ("model.init", "model.dropout", "model.recurrence", "model.kernels", "model.graphs")
 
 
-# Code that any checkpoint may name: classes and schedules without an effect when they are made. Names
-# are compared without an import, which takes seconds for Lightning.
+# Code that any checkpoint may name: classes and schedules whose creation has no side effects. Names
+# are compared without an import, since Lightning takes seconds to import.
 ALLOWED = re.compile(
     r"nmt\.models\.([A-Z]\w*|optimizer\.(constant|inverse_sqrt|linear))"
     r"|nmt\.layers\.(\w+\.)?[A-Z]\w*"
@@ -58,10 +58,10 @@ ALLOWED = re.compile(
 
 
 def load(composed: DictConfig) -> Any:
-    """A composed configuration as checked objects of its schema.
+    """Checks a composed configuration and returns it as objects of its schema.
 
     Raises:
-        InputError: for a value out of bounds, or one that does not go with another.
+        InputError: for a value that is out of bounds or contradicts another.
         OmegaConfBaseException: for a missing value, or an interpolation that cannot be resolved.
     """
     config = OmegaConf.to_object(composed)
@@ -73,7 +73,7 @@ def load(composed: DictConfig) -> Any:
 
 
 def load_plain(values: Mapping[str, Any]) -> TrainConfig:
-    """The configuration of a training, given as dictionaries and lists.
+    """Checks a training configuration that is given as dictionaries and lists.
 
     Raises:
         InputError: for a wrong type, or a value out of bounds.
@@ -97,11 +97,11 @@ def type_texts(data: DataConfig) -> None:
 
 
 def section(schema: type[Section], values: Any, where: str = "") -> Section:
-    """A section of a configuration as a checked object.
+    """Checks a section of a configuration and returns it as an object.
 
     Args:
-        values: its keys, or an object of the schema already.
-        where: what the message puts before a key.
+        values: its keys, or already an object of the schema.
+        where: prefix of each key in messages.
 
     Raises:
         InputError: naming the key.
@@ -118,7 +118,7 @@ def section(schema: type[Section], values: Any, where: str = "") -> Section:
 
 
 def check_bounds(config: Any, where: str = "") -> None:
-    """Refuses unknown keys, and values out of the bounds of their keys; raises InputError."""
+    """Raises InputError for unknown keys, and for values out of bounds."""
     fields = dataclasses.fields(config)
     if unknown := vars(config).keys() - {entry.name for entry in fields}:
         name = f"{where}{min(unknown)}"
@@ -132,13 +132,13 @@ def check_bounds(config: Any, where: str = "") -> None:
 
 
 def check_together(config: Config) -> None:
-    """Refuses values that do not go together."""
+    """Raises InputError for values that contradict each other."""
     if len(config.data.languages) != 2:
         raise InputError(
             f"data.languages=[{', '.join(config.data.languages)}]: must be a source and a target "
             "language, such as [en,fr]"
         )
-    # A sweep would count runs of RNNencdec with several scorings as equal ones.
+    # Otherwise a sweep over scorings would count equal runs of RNNencdec as different.
     model, title = config.model, class_name(config.model._target_)
     scoring, attention = scoring_of(model), (model.attention or {}).get("_target_", "")
     if model.alignment is None and scoring:
@@ -155,7 +155,7 @@ def check_together(config: Config) -> None:
 
 
 def check_set_name(name: str) -> str:
-    """Returns the name of a test set, which is part of file names; raises InputError for others."""
+    """Returns the name of a test set; raises InputError if it cannot be part of a file name."""
     if not re.fullmatch(r"\w[\w.+-]{0,79}", name) or name.endswith(".detok"):
         raise InputError(
             f"data.test.{name!r}: the name of a test set is part of file names: use up to 80 letters, "
@@ -164,17 +164,17 @@ def check_set_name(name: str) -> str:
     return name
 
 
-# What is typed over a stored configuration
+# Overrides of a stored configuration
 
 
 def apply_overrides(
     stored: TrainConfig, composed: TrainConfig | CheckpointConfig, overrides: Sequence[str]
 ) -> TrainConfig:
-    """Returns the configuration of a checkpoint, changed by the overrides of the command line.
+    """Applies the overrides of the command line to the configuration of a checkpoint.
 
     Args:
-        stored: of the checkpoint; not changed.
-        composed: of the running command, from defaults and `overrides`.
+        stored: configuration of the checkpoint; not changed.
+        composed: configuration of the running command, from defaults and `overrides`.
         overrides: the overrides of the command line.
 
     Raises:
@@ -191,7 +191,7 @@ def apply_overrides(
 
 
 def override_paths(overrides: Sequence[str]) -> list[str]:
-    """The keys and sections that overrides set, groups expanded."""
+    """Returns the keys and sections that overrides set, with groups expanded."""
     paths: list[str] = []
     for each in OverridesParser.create().parse_overrides(list(overrides)):
         name = each.key_or_group
@@ -201,7 +201,7 @@ def override_paths(overrides: Sequence[str]) -> list[str]:
 
 
 def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
-    """Copies the value at a dotted path; what `given` does not have is removed."""
+    """Copies the value at a dotted path into `values`, or removes it if `given` lacks it."""
     *parents, name = path.split(".")
     for parent in parents:
         given = given.get(parent) or {}
@@ -213,7 +213,7 @@ def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
 
 
 def merge_overrides(before: Sequence[str], now: Sequence[str]) -> list[str]:
-    """The overrides of a run: those of its start, replaced by those typed now; without `resume`."""
+    """Returns the overrides of a resumed run: `now` replaces `before`; `resume` is dropped."""
     now = [word for word in now if override_key(word) != "resume"]
     replaced = [*map(override_key, now), *override_paths(now)]
     return [*(word for word in before if not is_within(override_key(word), replaced)), *now]
@@ -228,13 +228,13 @@ def refuse_changes(stored: Config, config: Config) -> None:
     for path, (before, now) in _differences(stored, config).items():
         if not is_within(path, RESUMABLE_KEYS):
             raise InputError(
-                f"{path}={now}: the run in this folder was started with {path}={before}; type that "
-                "to resume it, or name another folder"
+                f"{path}={now}: the run in this folder was started with {path}={before}; use that "
+                "value to resume it, or name another folder"
             )
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
-    """Refuses to start from the weights of a model, vocabularies or languages of another kind.
+    """Refuses initial weights of another kind of model, vocabulary or language.
 
     Raises:
         InputError: naming every key that differs, with the value that the weights need.
@@ -252,7 +252,7 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
 
 
 def _differences(before: Config, now: Config) -> dict[str, tuple[Any, Any]]:
-    """Both values of each dotted key that differs, `regime` and `experiment` first."""
+    """Returns both values of each dotted key that differs, `regime` and `experiment` first."""
     flat = [
         {
             path: None if value == {} else value
@@ -269,9 +269,9 @@ def _differences(before: Config, now: Config) -> dict[str, tuple[Any, Any]]:
 
 
 def own_code(config: Config) -> list[str]:
-    """Code that a configuration names that is not `ALLOWED` in every checkpoint, as `trust` does.
+    """Returns the code that a configuration names beyond `ALLOWED`, as a value of `trust`.
 
-    Whoever typed a configuration, or trained with it, trusts it.
+    Users trust the code in a configuration that they wrote or trained with.
     """
     named = {
         str(value) for path, value in _leaves(to_containers(config)) if _names_code(path, value)
@@ -280,12 +280,12 @@ def own_code(config: Config) -> list[str]:
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
-    """Refuses a stored configuration that names code that is neither `ALLOWED` nor of `trust`.
+    """Refuses a stored configuration whose code is neither `ALLOWED` nor in `trust`.
 
-    Instantiating a target would run its code, and a function could write a file.
+    Instantiating a target runs its code, which could write a file.
 
     Args:
-        stored: as dictionaries and lists.
+        stored: configuration as dictionaries and lists.
         trust: modules, or classes and functions by their full name.
 
     Raises:
@@ -307,15 +307,15 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 @contextmanager
 def named_by(key: str) -> Iterator[None]:
-    """Inside, code that a configuration names is located or called; what it raises names `key`.
+    """Adds `key` to errors of the block, which imports or calls code that a configuration names.
 
-    Hydra also logs what it cannot locate, over several lines: not inside.
+    Hides the lines that Hydra logs for code that it cannot locate.
 
     Args:
-        key: of the configuration, with its value, such as `optimizer._target_=torch.optim.Adm`.
+        key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
 
     Raises:
-        InputError: in one line, for every exception.
+        InputError: for every exception, in one line.
     """
     log = logging.getLogger("hydra.utils")
     before, log.disabled = log.disabled, True
@@ -332,7 +332,7 @@ def named_by(key: str) -> Iterator[None]:
 
 
 def _names_code(path: str, value: Any) -> bool:
-    """Whether a value is a `_target_`, or a score that is not of this program."""
+    """Whether a value is a `_target_`, or a score from outside nmt."""
     own_score = path.startswith("evaluation.scores.") and "." in str(value)
     return own_score or (path.rpartition(".")[2] == "_target_" and value is not None)
 
@@ -344,11 +344,11 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
         return False
     with named_by(f"{path}={target}"):
         home = getattr(get_object(target), "__module__", None) or ""
-    return is_within(home, trust)  # `mine.os.system` starts with mine, but is not of it
+    return is_within(home, trust)  # `mine.os.system` starts with mine, but is code of os
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested dictionaries and lists, by their dotted keys."""
+    """Yields dotted key and value of all leaves of nested dictionaries and lists."""
     if isinstance(node, dict | list):
         children = node.items() if isinstance(node, dict) else enumerate(node)
         for name, child in children:
@@ -370,7 +370,7 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one mapping with dotted keys; an empty mapping stays a value."""
+    """Flattens nested mappings to dotted keys; an empty mapping stays a value."""
     flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, Mapping) and value:

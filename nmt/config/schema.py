@@ -2,7 +2,7 @@
 
 Hydra checks a composed configuration against these dataclasses, so that a misspelt key or a value of
 the wrong type is refused; `nmt.config.loading` checks bounds and combinations. A default given here
-holds where no file of `conf/` sets the key.
+holds if no file of `conf/` sets the key.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ class TextConfig:
     alignment: str | None = key(
         None, "file of gold links of a test set, in Pharaoh format (i-j sure, ipj possible)"
     )
-    tokenised: bool = key(False, "the files hold tokens separated by spaces: only split them")
+    tokenised: bool = key(False, "the files are already tokenised: split them at spaces only")
     files: list[str] | None = key(
         None,
         "files in data.root, read in order: train stands for train.en and train.fr, plain or .gz, .bz2, "
-        ".xz, .zst; where they are missing and data.root is null, hub is used",
+        ".xz, .zst; if they are missing and data.root is null, hub is used",
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset, or path: a folder of save_to_disk; split is train by default",
+        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; default split: train",
     )
     grammar: str | None = key(
         None,
-        "drawn from the built-in grammar: with natural lengths, or as many in each length bucket",
+        "draw from the built-in grammar: natural lengths, or equally many pairs per length bucket",
         choices=("natural", "by_length"),
     )
-    skip: int | None = key(None, "pairs left out at the start", minimum=1)
-    pairs: int | None = key(None, "most pairs read; of the grammar, pairs drawn", minimum=1)
+    skip: int | None = key(None, "pairs to skip at the start", minimum=1)
+    pairs: int | None = key(None, "pairs to read at most; of the grammar: to draw", minimum=1)
 
 
 @dataclass
 class FilterConfig:
     """Filters of training pairs; all off by default."""
 
-    length_ratio: float = key(0.0, "largest ratio of the words of both sides; 0: any", minimum=0)
-    identical: bool = key(False, "leave out pairs whose sides are identical")
+    length_ratio: float = key(0.0, "maximum length ratio of the sides, in words; 0: any", minimum=0)
+    identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(
         "none",
-        "leave out pairs whose source, target or both (pair) occurred before",
+        "drop pairs whose source, target or both (pair) occurred before",
         choices=("none", "pair", "source", "target"),
     )
 
@@ -65,14 +65,14 @@ class FilterConfig:
 class HeldOutConfig:
     """The text that a trained model is tested on."""
 
-    root: str | None = key(None, "folder of local copies, where relative file names start")
+    root: str | None = key(None, "folder that relative file names start from")
     test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`")
     cache: str = key("data", "folder of prepared (tokenised and encoded) text")
 
 
 @dataclass
 class DataConfig(HeldOutConfig):
-    """The text an experiment runs on, and how it is cut into batches."""
+    """The text of an experiment, and how it is cut into batches."""
 
     title: str = key("text", "the corpus' name in tables and figures")
     languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
@@ -87,17 +87,19 @@ class DataConfig(HeldOutConfig):
     batch_size: int = key(80, "pairs per update, over all devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
         None,
-        "in place of batch_size: most tokens per update, as its pairs times their longest side",
+        "replaces batch_size: maximum tokens per update (number of pairs times longest sentence)",
         minimum=1,
     )
-    pool: int = key(20, "batches' worth of pairs that are sorted by length together", minimum=1)
+    pool: int = key(20, "number of batches whose pairs are sorted by length together", minimum=1)
     reverse_source: bool = key(
         False, "the encoder reads the last source word first; alignments keep the order of the text"
     )
     pool_order: str = key(
-        "ascending", "order of a pool's batches: by length, or not", choices=("ascending", "random")
+        "ascending",
+        "order of a pool's batches: by length or random",
+        choices=("ascending", "random"),
     )
-    workers: int = key(0, "processes that prepare batches, beside the training's own", minimum=0)
+    workers: int = key(0, "extra processes that prepare batches; 0: none", minimum=0)
 
 
 @dataclass
@@ -107,9 +109,9 @@ class TokenizerConfig:
     kind: str = key(
         "words", "shortlist of the most frequent words, or subwords", choices=("words", "bpe")
     )
-    source_size: int = key(30000, "words (subwords) of the source vocabulary", minimum=1)
-    target_size: int = key(30000, "words (subwords) of the target vocabulary", minimum=1)
-    joint: bool = key(False, "one vocabulary of source_size learnt from both languages")
+    source_size: int = key(30000, "number of source words (or subwords)", minimum=1)
+    target_size: int = key(30000, "number of target words (or subwords)", minimum=1)
+    joint: bool = key(False, "one vocabulary of source_size for both languages")
     normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
     characters: bool = key(False, "each character of scripts without spaces is a token")
 
@@ -121,14 +123,14 @@ INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
 
 @dataclass
 class ModelConfig:
-    """Which model is trained, and how its equations are run."""
+    """The model to train, and how its equations are computed."""
 
     _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
     encoder: dict[str, Any] | None = key(
-        None, "the encoder; null: bidirectional, of RNNencdec forward"
+        None, "the encoder; null: bidirectional; RNNencdec: forward"
     )
     unit: dict[str, Any] | None = key(None, "unit of encoder and decoder; null: gated")
-    attention: dict[str, Any] | None = key(None, "where attention looks; null: everywhere")
+    attention: dict[str, Any] | None = key(None, "source positions attended to; null: all")
     scoring: dict[str, Any] | None = key(None, "scoring function of the attention")
     state_input: str = key(
         "previous",
@@ -144,17 +146,17 @@ class ModelConfig:
     )
     kernels: bool | str = key(
         "auto",
-        "auto: Triton kernels on a GPU where they compile and are right",
+        "auto: Triton kernels on a GPU, if they compile and compute correctly",
         choices=("auto", False),
     )
     graphs: bool = key(True, "replay each update on a GPU from a CUDA graph")
-    hidden: int = key(256, "hidden units of one recurrent network (n, 1000)", minimum=1)
-    embedding: int = key(128, "entries of a word's embedding (m, 620)", minimum=1)
+    hidden: int = key(256, "hidden units per recurrent network (n; paper: 1000)", minimum=1)
+    embedding: int = key(128, "size of word embeddings (m; paper: 620)", minimum=1)
     alignment: int | None = key(
-        None, "entries of the space of queries and keys (n', 1000); null: no attention", minimum=1
+        None, "size of queries and keys (n'; paper: 1000); null: no attention", minimum=1
     )
-    maxout: int = key(128, "maxout units of the readout (l, 500)", minimum=1)
-    options: dict[str, Any] = key({}, "keys of a model of your own, by name")
+    maxout: int = key(128, "maxout units of the readout (l; paper: 500)", minimum=1)
+    options: dict[str, Any] = key({}, "keys of your own model class, by name")
 
 
 @dataclass
@@ -169,9 +171,9 @@ class OptimizerConfig:
     )
 
 
-# Arguments of `pytorch_lightning.Trainer`, under its names and with its values, of which any other can
-# be typed. `precision: auto` alone is not Lightning's: bf16-mixed where the device multiplies bf16
-# faster, otherwise 32-true.
+# Arguments of `pytorch_lightning.Trainer`, with its names and values; any other can be added. Only
+# `precision: auto` is not Lightning's: bf16-mixed if the device multiplies bf16 faster, otherwise
+# 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
     "val_check_interval": 200,  # batches between two validations
@@ -190,17 +192,17 @@ INTERVENTIONS = ("as_trained", "uniform", "argmax", "shifted")
 
 @dataclass
 class SearchConfig:
-    """How the most probable translation is searched for."""
+    """The search for the most probable translation."""
 
-    beam_size: int = key(12, "hypotheses kept; 1: greedy", minimum=1)
+    beam_size: int = key(12, "hypotheses kept per sentence; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
-    max_ratio: float = key(3.0, "longest translation, in symbols per source symbol", above=0)
-    min_ratio: float = key(0.0, "shortest translation, in words per source symbol", minimum=0)
-    length_penalty: float = key(0.0, "p of the rank, log-probability / length^p", minimum=0)
+    max_ratio: float = key(3.0, "maximum length, in symbols per source symbol", above=0)
+    min_ratio: float = key(0.0, "minimum length, in words per source symbol", minimum=0)
+    length_penalty: float = key(0.0, "p in the score, log-probability / length^p", minimum=0)
     batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(
         "none",
-        "replacement of <unk>: the attended source word, or its translation learnt from attention",
+        "replacement of <unk>: the attended source word, or its translation in the learnt dictionary",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -211,18 +213,18 @@ class EvaluationConfig:
 
     attention: str = key(
         "as_trained",
-        "weights of attention in nmt.evaluate, translate and score: all equal, the largest alone, or "
-        "one position on",
+        "attention weights in nmt.evaluate, translate and score: all equal, only the largest, or "
+        "shifted by one position",
         choices=INTERVENTIONS,
     )
     valid_sentences: int = key(200, "pairs translated for BLEU at each validation", minimum=0)
     scores: list[str] | None = key(
         None,
         "scores beside BLEU, such as [chrf,ter], [default,ter], or your own as MODULE.NAME; null: "
-        "default, which leaves out ter",
+        "default, without ter",
     )
     edges: list[int] | None = key(
-        None, f"last length of each bucket but the open one; null: {list(EDGES)}", minimum=1
+        None, f"last length of each bucket except the open one; null: {list(EDGES)}", minimum=1
     )
     resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
     train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
@@ -235,25 +237,25 @@ class EvaluationConfig:
 class StressConfig:
     """Neighbouring sentences joined to longer inputs (`+stress=position`)."""
 
-    positions: list[int] = key([], "sentences per input, scored by position", minimum=2)
-    pairs: int = key(480, "sentences of each test set that are joined", minimum=1)
+    positions: list[int] = key([], "numbers of sentences per input; scores by position", minimum=2)
+    pairs: int = key(480, "sentences per test set to join", minimum=1)
 
 
 @dataclass
 class PageConfig:
     """What a page and its figures show."""
 
-    sentences: int = key(60, "sentences per test set whose alignments are kept", minimum=0)
+    sentences: int = key(60, "sentences per test set whose alignments are stored", minimum=0)
     live: bool | str = key(
         "auto",
-        "models that translate in the page; auto: one run a group, as many as fit in 12 MB",
+        "models that translate in the page; auto: one run per group, up to 12 MB in total",
         choices=("auto", True, False),
     )
 
 
 @dataclass
 class ReportConfig(PageConfig):
-    """What a run keeps and draws."""
+    """What a run stores and draws."""
 
     heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
@@ -261,18 +263,18 @@ class ReportConfig(PageConfig):
 
 # The commands
 
-MODEL = "file, run folder (its best one), or wandb:ENTITY/PROJECT/NAME:ALIAS"
+MODEL = "checkpoint file, run folder (its best), or wandb:ENTITY/PROJECT/NAME:ALIAS"
 
 
 @dataclass
 class ModelRunConfig:
-    """What every command that runs a model takes."""
+    """Keys of every command that runs a model."""
 
     threads: int | str = key(
-        "auto", "threads of a process; auto: by its cores and the size of the layers", minimum=1
+        "auto", "CPU threads per process; auto: by the cores and the size of the layers", minimum=1
     )
-    trust: list[str] = key([], "modules or single names outside nmt that a checkpoint may name")
-    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer, by its names")
+    trust: list[str] = key([], "modules or single names outside nmt that a checkpoint may use")
+    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer")
     search: SearchConfig = key(SearchConfig, "the search for a translation")
     evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
 
@@ -287,7 +289,7 @@ class Config(ModelRunConfig):
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
-    tags: list[str] = key([], "words to find the run by, in W&B")
+    tags: list[str] = key([], "tags of the run in W&B")
     model: ModelConfig = key(ModelConfig, "the model")
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
     data: DataConfig = key(DataConfig, "the text")
@@ -300,11 +302,11 @@ class Config(ModelRunConfig):
 
 @dataclass
 class TrainConfig(Config):
-    """`nmt.train`, and what a checkpoint stores: the whole configuration of a training run."""
+    """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
 
     resume: str | None = key(None, "run folder to resume; auto: hydra.run.dir, if it holds a run")
     initial_checkpoint: str | None = key(
-        None, f"start from the weights, with the vocabularies, of a model: {MODEL}"
+        None, f"start from the weights and vocabularies of a model: {MODEL}"
     )
     ckpt_path: str | None = key(
         None, "checkpoint file to resume from in a new folder, with its configuration and overrides"
@@ -316,7 +318,7 @@ class PhraseBasedConfig:
     """How a phrase-based system is trained and tuned."""
 
     reordering: int = key(0, "source words that the search may skip; 0: none", minimum=0)
-    tune_sentences: int = key(300, "development sentences for its weights; 0: none", minimum=0)
+    tune_sentences: int = key(300, "development sentences to tune weights on; 0: none", minimum=0)
 
 
 @dataclass
@@ -328,19 +330,17 @@ class BaselineConfig(Config):
 
 @dataclass
 class CheckpointConfig(ModelRunConfig):
-    """A command that starts from a checkpoint: what is typed of these replaces what is stored."""
+    """A command that starts from a checkpoint: overrides of these keys replace stored values."""
 
-    checkpoint: Any = key(
-        MISSING, f"the trained model: {MODEL}; several, as [a,b,c]: their ensemble"
-    )
+    checkpoint: Any = key(MISSING, f"the trained model: {MODEL}; [a,b,c]: an ensemble")
 
 
 @dataclass
 class EvaluateConfig(CheckpointConfig):
-    """`nmt.evaluate`: the stored configuration of a checkpoint, and what is typed here."""
+    """`nmt.evaluate`: the stored configuration of a checkpoint, with overrides."""
 
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
-    name: str | None = key(None, "title of the run; null: that of the training")
+    name: str | None = key(None, "title of the run; null: the training run's title")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
     stress: StressConfig = key(StressConfig, "joined inputs")
     report: ReportConfig = key(ReportConfig, "figures and kept sentences")
@@ -349,7 +349,7 @@ class EvaluateConfig(CheckpointConfig):
 
 @dataclass
 class LinesConfig(CheckpointConfig):
-    """What is read and printed line by line."""
+    """Keys of commands that read and print line by line."""
 
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
     alignments: str | None = key(
@@ -372,7 +372,7 @@ class TranslateConfig(LinesConfig):
 class ScoreConfig(LinesConfig):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
-    source: str = key(MISSING, "file of the source sentences, one a line (plain, .gz, .xz, .zst)")
+    source: str = key(MISSING, "file of source sentences, one per line (plain, .gz, .xz, .zst)")
     target: str = key(MISSING, "file of their translations, line by line")
 
 
@@ -381,17 +381,17 @@ class CompareConfig:
     """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
-    source: str | None = key(None, "source text without runs: one sentence a line, or JSONL")
+    source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
     reference: Any = key(None, "its reference translation, or several as [F,G]")
     systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
-    languages: list[str] | None = key(None, "such as [de,en]; null: as the files are named")
-    lengths: str = key("tokens", "length of a source: in tokens, words, or a JSONL column")
+    languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
+    lengths: str = key("tokens", "unit of source length: tokens, words, or a JSONL column")
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
-        "these scores alone, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
-        "a TSV or JSONL file; null: all that the runs have",
+        "only these scores, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
+        "a TSV or JSONL file; null: all scores of the runs",
     )
     claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
     figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
@@ -399,7 +399,7 @@ class CompareConfig:
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 
-SCHEMAS = {  # of each command; preparing takes the line that training will
+SCHEMAS = {  # by command; nmt.prepare takes the overrides of nmt.train
     "train": TrainConfig,
     "prepare": TrainConfig,
     "evaluate": EvaluateConfig,
@@ -437,7 +437,7 @@ RUNTIME_KEYS = (
     *("trainer.log_every_n_steps", "trainer.enable_progress_bar", "trainer.enable_model_summary"),
     *("trainer.profiler", "trainer.deterministic", "trainer.benchmark"),
 )
-# A resumed run may change these; the weights it ends with depend on none but the number of updates.
+# A resumed run may change these; of them its final weights depend on the number of updates alone.
 RESUMABLE_KEYS = (
     *RUNTIME_KEYS,
     *("name", "data.test", "search", "evaluation", "stress"),
@@ -446,7 +446,7 @@ RESUMABLE_KEYS = (
 
 
 def register(commands: Iterable[str] = SCHEMAS) -> None:
-    """Makes the schemas of these commands known to Hydra; dictionaries take new keys without a plus."""
+    """Registers the schemas of commands with Hydra; dictionaries take new keys without a plus."""
     for command in commands:
         schema = OmegaConf.structured(SCHEMAS[command])
         for path, _ in entries(SCHEMAS[command]):
@@ -456,7 +456,7 @@ def register(commands: Iterable[str] = SCHEMAS) -> None:
 
 
 def class_name(target: str) -> str:
-    """The last part of a dotted name.
+    """Returns the last part of a dotted name.
 
     >>> class_name("nmt.models.RNNsearch")
     'RNNsearch'
@@ -468,10 +468,10 @@ OmegaConf.register_new_resolver("class_name", class_name, replace=True)
 
 
 def scoring_of(model: ModelConfig) -> str | None:
-    """Class of a model's scoring function; None where it has none."""
+    """Returns the class name of a model's scoring function; None without one."""
     return (model.scoring or {}).get("_target_")
 
 
 def to_containers(config: Any) -> dict[str, Any]:
-    """A configuration, or a section of one, as dictionaries and lists, for files and checkpoints."""
+    """Converts a configuration, or a section, to dictionaries and lists for files and checkpoints."""
     return dataclasses.asdict(config)

@@ -1,4 +1,4 @@
-"""Command lines and overrides, quoted for Hydra's grammar and for the shell."""
+"""Quotes command lines and overrides for Hydra's grammar and for the shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+%@:-]+")
 
 
 def override(key: str, value: str) -> str:
-    """An override as Hydra reads it: the value in quotes where its grammar would take it for more.
+    """Returns an override, with its value quoted if Hydra's grammar needs it.
 
     >>> override("resume", "outputs/a"), override("resume", "b=1,'c'")
     ('resume=outputs/a', "resume='b=1,\\\\'c\\\\''")
@@ -21,7 +21,7 @@ def override(key: str, value: str) -> str:
 
 
 def override_key(word: str) -> str:
-    """The key or group of an override.
+    """Returns the key or group of an override.
 
     >>> [override_key(word) for word in ("+data.root=/a", "~search", "++seed=1", "size=laptop")]
     ['data.root', 'search', 'seed', 'size']
@@ -30,7 +30,7 @@ def override_key(word: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value of Hydra's grammar that stands for this text."""
+    """Quotes a text for Hydra's grammar, if it needs quotes."""
     if _PLAIN.fullmatch(value) and not _is_literal(value):
         return value
     from hydra.core.override_parser.types import Quote, QuotedString
@@ -39,7 +39,7 @@ def quoted(value: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as Hydra's grammar writes it.
+    """Writes a value in Hydra's grammar.
 
     >>> literal([1, "a b", None, True, 0.002])
     "[1,'a b',null,true,0.002]"
@@ -62,5 +62,5 @@ def _is_literal(value: str) -> bool:
 
 
 def command_line(name: str, overrides: Iterable[str]) -> str:
-    """`python -m nmt.<name>` with its overrides, for a shell."""
+    """Returns `python -m nmt.<name>` with its overrides, quoted for a shell."""
     return shlex.join(["python", "-m", f"nmt.{name}", *overrides])

@@ -17,30 +17,30 @@ from nmt.utils.startup import choose_threads
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
-    """`32-true` or `bf16-mixed`; `auto` takes bf16 where the device multiplies it faster."""
+    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster, else to 32-true."""
     if precision != "auto":
         return "32-true" if precision == "32" else precision
     if uses_gpu(accelerator):
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # AMX tiles or AVX-512 BF16. Private functions, which a later torch may lack.
+        # AMX tiles or AVX-512 BF16; the functions are private, a later torch may lack them.
         tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, test, bool)() for test in tests)
     return "bf16-mixed" if fast else "32-true"
 
 
 def uses_gpu(accelerator: str) -> bool:
-    """Whether `trainer.accelerator` comes to a GPU on this machine."""
+    """Whether `trainer.accelerator` resolves to a GPU on this machine."""
     return accelerator in ("auto", "gpu", "cuda") and not why_no_gpu()
 
 
 def resolve_accelerator(accelerator: str) -> str:
-    """`cuda` or `cpu` for `auto` and `gpu`; other names as they are.
+    """Resolves `auto` and `gpu` to `cuda` or `cpu`; returns other names unchanged.
 
     Lightning's `auto` may choose a device without float64, which sums of scores need.
 
     Raises:
-        InputError: where a GPU is asked for and none can be used.
+        InputError: if a GPU is requested and none can be used.
     """
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
@@ -53,9 +53,9 @@ def resolve_accelerator(accelerator: str) -> str:
 
 @cache
 def why_no_gpu() -> str:
-    """Why no GPU can be used; empty where a product on it comes out right.
+    """Says why no GPU can be used; empty if the GPU computes a test product correctly.
 
-    The wheels of torch have no code for some cards that `torch.cuda.is_available` counts.
+    Torch's wheels lack code for some GPUs that `torch.cuda.is_available` counts.
     """
     if not torch.cuda.is_available():
         apple = torch.backends.mps.is_available()
@@ -70,7 +70,7 @@ def why_no_gpu() -> str:
 
 
 def resolve_threads(threads: int | str, accelerator: str, units: int, processes: int) -> int:
-    """The threads of a process; `auto` is one beside a GPU, and elsewhere as `choose_threads`."""
+    """Resolves the threads of a process: `auto` is one with a GPU, else `choose_threads`."""
     if isinstance(threads, int):
         return threads
     return 1 if uses_gpu(accelerator) else choose_threads(units, processes)
@@ -82,17 +82,17 @@ def use_threads(threads: int | str) -> None:
 
 
 def queued(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies a tensor of the CPU to a device without waiting for the copy."""
+    """Copies a CPU tensor to a device without waiting for the copy."""
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def seed_random_numbers(seed: int, device: torch.device) -> None:
-    """Seeds the random numbers of the CPU and of a device, as `torch.manual_seed` would.
+    """Seeds the generators of the CPU and of one device, as `torch.manual_seed` would.
 
-    This takes microseconds; `torch.manual_seed` seeds every device there may be, and keeps a stack
-    trace for each that is not in use.
+    This takes microseconds; `torch.manual_seed` seeds all kinds of devices, and stores a stack trace
+    for each unused one.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
@@ -101,7 +101,7 @@ def seed_random_numbers(seed: int, device: torch.device) -> None:
 
 
 def name_of(device: torch.device) -> str:
-    """The name of a device for people: the GPU's model, or the number of CPU threads."""
+    """Names a device for display: the GPU's model, or the number of CPU threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -109,7 +109,7 @@ def name_of(device: torch.device) -> str:
 
 
 def processor() -> str:
-    """The processor's own name, or else its architecture."""
+    """Returns the processor's model name, or else its architecture."""
     cpus = Path("/proc/cpuinfo")
     for line in cpus.read_text().splitlines() if cpus.is_file() else ():
         if line.startswith("model name"):
@@ -118,7 +118,7 @@ def processor() -> str:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Largest number of bytes in use: by tensors on a GPU, by the whole process on a CPU."""
+    """Returns the peak memory in bytes: of tensors on a GPU, of the whole process on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024

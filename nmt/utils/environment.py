@@ -1,4 +1,4 @@
-"""The environment of this process: ranks, job, command, commit, extras, the key of W&B."""
+"""Reads the environment of this process: ranks, job, command, commit, extras, W&B's key."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 @functools.cache
 def git_commit(package: Path = PACKAGE) -> str | None:
-    """The commit of the package, with `-dirty` if its files differ; None outside its repository."""
+    """Returns the commit of the package, with `-dirty` if its files differ; None outside its repository."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["git", "--no-optional-locks", "-C", str(package), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=20)
 
     try:
-        # a package that was copied into another repository is not tracked there
+        # a copy of the package inside another repository is not tracked there
         if git("ls-files", "--error-unmatch", "__init__.py").returncode:
             return None
         commit = git("rev-parse", "HEAD").stdout.strip()
@@ -46,7 +46,7 @@ def git_commit(package: Path = PACKAGE) -> str | None:
 
 
 def rank() -> int:
-    """Rank of this process by its environment, before any process group exists; by default 0."""
+    """Rank of this process from environment variables, without a process group; default 0."""
     for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
@@ -54,11 +54,10 @@ def rank() -> int:
 
 
 def job_id(command: str) -> str | None:
-    """A name shared by all ranks of a job of torchrun or SLURM; None elsewhere.
+    """Returns a name shared by all ranks of a torchrun or SLURM job; None elsewhere.
 
-    A training that SLURM requeues finds its folder by the number of the job alone. Other commands
-    may run several times in a job: each step (`srun`) has its own name, and outside of steps there
-    is none.
+    A training run that SLURM requeues is identified by its job number alone. Other commands may run
+    several times per job: their name includes the step (`srun`), and is None outside a step.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -99,7 +98,7 @@ def rank_and_world() -> tuple[int, int]:
 
 
 def gather(mine: Any) -> list[Any]:
-    """The values of all ranks, in their order."""
+    """Returns the values of all ranks, in rank order."""
     _, world = rank_and_world()
     if world == 1:
         return [mine]
@@ -111,15 +110,15 @@ def gather(mine: Any) -> list[Any]:
 
 
 def follow_parent(worker: int = 0) -> None:
-    """Makes a worker leave signals to its parent, and end when the parent is killed (on Linux).
+    """Lets a worker ignore Ctrl-C, and end when its parent is killed (on Linux).
 
     A worker that outlived its parent would wait for work forever, and keep the parent's locks.
 
     Args:
-        worker: its number, which loaders of torch give.
+        worker: its number, which torch's loaders pass; not used.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python waits for locks
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python could wait for a lock
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
@@ -129,9 +128,9 @@ def need(module: str, extra: str, wanted_by: str) -> ModuleType:
     """Imports a module; raises InputError with the command that installs its extra.
 
     Args:
-        module: to import.
-        extra: of this project, which installs it.
-        wanted_by: what was asked for, such as a key and its value.
+        module: name of the module.
+        extra: extra of this project that installs it.
+        wanted_by: what needs the module, such as a key and its value.
     """
     try:
         return importlib.import_module(module)

@@ -10,13 +10,13 @@ class InputError(Exception):
 
 
 class RunError(Exception):
-    """The work was started and could not be finished (exit code 1)."""
+    """The work began and failed (exit code 1)."""
 
 
 class Interrupted(BaseException):
-    """A signal asked the work to end, and it did (exit code 128 + signal).
+    """A signal stopped the work (exit code 128 + signal).
 
-    Not an `Exception`, so that nothing that carries on after an error carries on after this.
+    Not an `Exception`, so that code which continues after an error does not continue after this.
     """
 
     def __init__(self, message: str, signal: int) -> None:
@@ -25,7 +25,7 @@ class Interrupted(BaseException):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or the name of its type if it has none.
+    """Returns the first line of an error's message, or the name of its type if it has none.
 
     >>> first_line(ValueError("\\n too long\\nby far")), first_line(KeyError())
     ('too long', 'KeyError')

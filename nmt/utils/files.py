@@ -1,4 +1,4 @@
-"""Files that are replaced whole, and the lock of a folder."""
+"""Writes files atomically, hashes them, and locks folders."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of a full d
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file through `write(stream)`: beside the old one, then renamed.
+    """Writes a file beside the old one through `write(stream)`, then renames it.
 
     Readers see the old content or the new, never a part. The folder is created if needed. The next
-    write overwrites what a killed process has left (`.NAME.partial`).
+    write overwrites the partial file of a killed process (`.NAME.partial`).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -53,11 +53,11 @@ def write_json(path: Path, content: Any) -> None:
 
 @contextlib.contextmanager
 def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
-    """Raises InputError, naming the file, for an error of reading it inside.
+    """Turns an error of reading a file in the block into an InputError that names the file.
 
     Args:
-        path: of the file, or file and line.
-        kind: what it must be, such as `a table of scores`.
+        path: the file, or file and line.
+        kind: what the file must be, such as `a table of scores`.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's content, hexadecimal."""
+    """Returns the SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""Progress of a stage of work: a bar on a terminal, a line of the log elsewhere."""
+"""Shows the progress of a stage of work: a bar on a terminal, a log line elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Stage(tqdm):
 
     Args:
         title: what is done, such as `translating test`.
-        total: the amount of work; None if it is not known, which a bar needs.
+        total: the amount of work; None if unknown, then without a bar.
         unit: what is counted, in the singular.
         shown: whether to show the stage at all.
     """
@@ -29,7 +29,7 @@ class Stage(tqdm):
         self, title: str, total: int | None = None, unit: str = "", *, shown: bool = True
     ) -> None:
         shown = shown and rank() == 0
-        hidden = None if shown and total is not None else True  # None: unless on a terminal
+        hidden = None if shown and total is not None else True  # None: tqdm checks for a terminal
         super().__init__(
             total=total, desc=title, unit=f" {unit}s", dynamic_ncols=True, disable=hidden
         )
@@ -37,7 +37,7 @@ class Stage(tqdm):
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
 
     def advance(self, amount: int = 1) -> None:
-        """Counts work that is done."""
+        """Counts finished work."""
         self.update(amount)
 
 

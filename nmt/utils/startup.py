@@ -1,4 +1,4 @@
-"""What a process sets before it imports torch: the threads of OpenMP, freed memory."""
+"""Settings to make before torch is imported: OpenMP's threads, and freed memory."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 
 SETTINGS = {
     # Waiting threads spin for milliseconds by default, which delays other processes on the cores.
-    "GOMP_SPINCOUNT": "10000",  # GNU, in turns
-    "KMP_BLOCKTIME": "1",  # Intel and LLVM, in milliseconds
-    # Batches of all lengths have twice as many shapes as the 1,024 products that oneDNN keeps.
+    "GOMP_SPINCOUNT": "10000",  # GNU OpenMP, in spins
+    "KMP_BLOCKTIME": "1",  # Intel and LLVM OpenMP, in milliseconds
+    # Batches of all lengths need about twice the 1,024 products that oneDNN caches by default.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
-# Settings of malloc (glibc's malloc.h). By default it returns large blocks to the system when they are
-# freed, and each new one is then cleared page by page.
+# Settings of malloc (glibc's malloc.h). By default it returns freed large blocks to the system, which
+# then clears each new block page by page.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # glibc keeps no larger blocks
-# (hidden units, most threads): smaller products end before a second thread has woken.
+KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 32 MiB: glibc's maximum
+# (minimum hidden units, maximum threads): small products end before a second thread wakes up.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def set_up_process() -> None:
-    """Sets how long OpenMP's threads spin, before torch is imported, and keeps freed memory.
+    """Limits how long OpenMP's threads spin, if torch is not yet imported, and keeps freed memory.
 
-    Environment variables that are set already stay; child processes inherit them.
+    Environment variables that are already set stay; child processes inherit them.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():
@@ -36,20 +36,19 @@ def set_up_process() -> None:
 
 
 def choose_threads(units: int, processes: int = 1) -> int:
-    """Threads of a training process on a CPU (`threads=auto`), at most the cores.
+    """Returns the threads of a training process on a CPU (`threads=auto`), at most one per core.
 
-    They depend on the machine and the layers, not on the load, so that a command gives the same
-    numbers again. Where waiting threads would spin, as in a notebook that imported torch first, it
-    is one.
+    They depend on the machine and the layers, not on the load, so that a command is deterministic.
+    One thread where waiting threads would spin, as in a notebook that imported torch first.
 
     Args:
         units: hidden units of the model's recurrent networks.
-        processes: of this run on this machine, which share its cores.
+        processes: number of processes of this run that share the machine's cores.
     """
     if "GOMP_SPINCOUNT" not in os.environ:
         return 1
-    most = next((threads for least, threads in THREADS if units >= least), 1)
-    return min(most, shared_cores(processes))
+    limit = next((threads for minimum, threads in THREADS if units >= minimum), 1)
+    return min(limit, shared_cores(processes))
 
 
 def shared_cores(processes: int = 1) -> int:

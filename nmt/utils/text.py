@@ -1,4 +1,4 @@
-"""Short texts for people, and lists of texts."""
+"""Formats short texts, and lists of them, for display."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters as visible escapes; tabs and newlines stay.
+    r"""Makes control characters visible as escapes; tabs and newlines stay.
 
     >>> print(printable("a\x1b[31m\u202eb\r"))
     a\x1b[31m\u202eb\r
@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun.
+    """Formats a number with its noun.
 
     >>> counted(1, "sentence"), counted(2000, "sentence")
     ('1 sentence', '2,000 sentences')
@@ -31,7 +31,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def enumeration(names: list[str]) -> str:
-    """Names joined by commas and `and`.
+    """Joins names by commas and `and`.
 
     >>> enumeration(["updates", "tests", "figures"])
     'updates, tests and figures'
@@ -40,7 +40,7 @@ def enumeration(names: list[str]) -> str:
 
 
 def as_list(values: Any) -> list[Any]:
-    """Several values as a list; a single text or path as a list of one.
+    """Returns several values as a list, a single text or path as a list of one.
 
     >>> as_list("run"), as_list(("a", "b"))
     (['run'], ['a', 'b'])

@@ -1,7 +1,7 @@
 """Maps a function over batches with several threads on a CPU.
 
 torch releases Python's global lock while it computes. Threads share the model and start quickly;
-forked processes could hang, since a parallel region of OpenMP has run before.
+forked processes could hang, since OpenMP has already run in the parent.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Done = TypeVar("Done")
 def map_batches(
     function: Callable[[Task], Done], items: Iterable[Task], workers: int, device: torch.device
 ) -> Iterator[Done]:
-    """`map(function, items)`, in the order of the items, `workers` of them computed at a time.
+    """Yields `map(function, items)` in order, and computes `workers` items at a time.
 
-    On a CPU each item is computed by one thread, so that the results are, to the bit, the same for
-    any number of workers. Gradients and autocast are on or off as they are where it is called.
+    On a CPU one thread computes each item, so that the results are bit-identical for any number of
+    workers. Gradients and autocast are on or off as in the caller.
 
     Args:
-        function: changes nothing that two calls share.
-        workers: on a GPU one works, whatever this says.
-        device: of what `function` computes.
+        function: must not change state that its calls share.
+        workers: number of threads; ignored on a GPU, where one thread works.
+        device: where `function` computes.
     """
     if device.type != "cpu":
         yield from map(function, items)
