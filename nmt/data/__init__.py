@@ -1,1 +1,1 @@
-"""From text to length-sorted batches: read, tokenise, encode, cut."""
+"""Turns text into length-sorted batches: reads, tokenises, encodes, cuts."""

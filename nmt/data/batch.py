@@ -21,17 +21,17 @@ Ids = Sequence[int] | npt.NDArray[np.integer]
 
 @dataclass
 class Batch:
-    """Sentence pairs as ids, with masks that tell real positions from padded ones.
+    """Sentence pairs as ids, with masks of the real (not padded) positions.
 
     Attributes:
         source: (B, S) int64; every row ends with END and is padded with END.
-        source_mask: (B, S) bool, True at real positions, the sentence's own END included.
+        source_mask: (B, S) bool, True at real positions, including the sentence's END.
         target: (B, T) int64, as `source`.
         target_mask: (B, T) bool, as `source_mask`.
-        rows: (B,) int64, number of each pair in its split.
+        rows: (B,) int64, index of each pair in its split.
         weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
-        words: () int64, target words that NLL per word is divided by: the words of each sentence
-            and one for its END. With subwords these are fewer than the real positions of `target`.
+        words: () int64, number of target words, the divisor of NLL per word: the words of each
+            sentence and one for its END. With subwords, fewer than the real positions of `target`.
     """
 
     source: Tensor
@@ -46,19 +46,19 @@ class Batch:
         return len(self.rows)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
-        """The same batch on another device."""
+        """Copies the batch to another device."""
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Batch:
-        """The same batch in page-locked memory, from where copies to a GPU overlap with work."""
+        """Copies the batch to page-locked memory, so that copies to a GPU overlap with computation."""
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         return Batch(*(function(getattr(self, field.name)) for field in fields(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By value: torch hands tensors to another process as one open file each, which for tensors
-        # of this size takes several times as long as copying them.
+        # As arrays: torch passes each tensor to another process as an open file, which for tensors of
+        # this size takes several times as long as copying them.
         arrays = [getattr(self, field.name).numpy(force=True) for field in fields(self)]
         return _from_arrays, (arrays,)
 
@@ -68,13 +68,13 @@ def _from_arrays(arrays: list[npt.NDArray[Any]]) -> Batch:
 
 
 def pad(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Sentences of several lengths as one rectangle.
+    """Pads sentences to the length of the longest.
 
     Args:
         sentences: B rows of ids, each ending with END.
 
     Returns:
-        ids (B, L) int64 padded with END, and mask (B, L) bool, L being the longest row.
+        ids (B, L) int64 padded with END, and mask (B, L) bool; L: length of the longest row.
     """
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -91,12 +91,12 @@ def collate(
     weight: float | None = None,
     words: int | None = None,
 ) -> Batch:
-    """Pads both sides of some pairs.
+    """Pads both sides of sentence pairs and returns them as a batch.
 
     Args:
         sources: B rows of ids, each ending with END.
         targets: B rows of ids, each ending with END.
-        rows: number of each pair in its split; by default 0, 1, 2, …
+        rows: index of each pair in its split; by default 0, 1, 2, …
         weight: see `Batch`; by default 1 / B, for the mean over these sentences.
         words: see `Batch`; by default the number of ids in `targets`.
     """

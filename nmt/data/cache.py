@@ -1,4 +1,4 @@
-"""Prepared text on disk: built once and atomically on all cores, then read memory-mapped."""
+"""Caches prepared text on disk: built once, atomically, on all cores; read memory-mapped."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Done = TypeVar("Done")
 Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
-MANY = 20  # chunks of pairs below which starting processes costs more than it saves
-_function: Callable[[Any], Any]  # what a worker process computes
+MANY = 20  # with fewer chunks, starting processes takes longer than it saves
+_function: Callable[[Any], Any]  # function of a worker process
 
 
 def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[pa.Table, Facts]:
-    """The rows in the folder `cache/name`, which `build` fills if it does not exist yet.
+    """Returns the rows in the folder `cache/name`, which `build` fills if it does not exist.
 
-    `build` fills a temporary folder, which is renamed when it is complete. Of several processes one
-    builds and the others wait.
+    `build` fills a temporary folder, which is renamed when it is complete. With several
+    processes, one builds and the others wait.
 
     Args:
         cache: folder of prepared text.
-        name: contains a fingerprint of everything that the content depends on, the text included.
-        build: writes rows into the folder it is given (`write_rows`); returns facts about them, plain data.
+        name: includes a fingerprint of everything that the content depends on, such as the text.
+        build: writes rows into a given folder (`write_rows`); returns facts about them, as plain data.
 
     Returns:
         The rows, memory-mapped, and the facts.
@@ -55,7 +55,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
             cache.mkdir(parents=True, exist_ok=True)
             with FileLock(cache / f".{name}.lock"):
                 if not (folder / FACTS).is_file():
-                    for remains in (folder, unfinished):  # of a process that was killed
+                    for remains in (folder, unfinished):  # left by a killed process
                         shutil.rmtree(remains, ignore_errors=True)
                     unfinished.mkdir()
                     try:
@@ -71,9 +71,9 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
 def write_rows(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes rows into a folder as they come, with a title for people; returns them memory-mapped."""
+    """Writes rows into a folder batch by batch, logs the title, returns the rows memory-mapped."""
     log.info(title)
-    shown = tqdm(batches, title, unit=" thousand pairs", disable=None)  # on a terminal
+    shown = tqdm(batches, title, unit=" thousand pairs", disable=None)  # on terminals only
     with pa.OSFile(str(folder / ROWS), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         for batch in shown:
             writer.write_batch(batch)
@@ -81,14 +81,14 @@ def write_rows(
 
 
 def open_rows(folder: Path) -> pa.Table:
-    """The rows that `write_rows` wrote into a folder."""
+    """Opens the rows that `write_rows` wrote into a folder."""
     return pa.ipc.open_stream(pa.memory_map(str(folder / ROWS))).read_all()
 
 
 def map_chunks(function: Callable[[Chunk], Done], chunks: Iterable[Chunk]) -> Iterator[Done]:
-    """`map(function, chunks)`, in the order of the chunks; many of them in a process for each core.
+    """Yields `map(function, chunks)` in order; for many chunks, one process per core computes.
 
-    Few chunks are held in memory at a time.
+    Only a few chunks are in memory at a time.
     """
     chunks, cores = iter(chunks), shared_cores()
     first = list(itertools.islice(chunks, MANY))

@@ -1,4 +1,4 @@
-"""Lines of text files and streams, plain or compressed, checked as they are read.
+"""Reads and checks lines of text files and streams, plain or compressed.
 
 Only a line feed ends a line (a carriage return before it is dropped): characters such as U+2028 or
 U+0085, at which `str.splitlines` also cuts, would put two files out of step.
@@ -33,7 +33,7 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
     return io.BufferedReader(frames, 1 << 20)
 
 
-# The first bytes of a format, its name, and what opens a file; None: it is refused.
+# First bytes of a format, its name, and the function that opens it; None: refused.
 FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
     (b"\x1f\x8b", "gzip", gzip.open),
     (b"BZh", "bzip2", bz2.open),
@@ -46,7 +46,7 @@ FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
 
 
 def check_file(path: str | Path, key: str) -> Path:
-    """The path of a file; raises InputError, naming `key`, for a missing one."""
+    """Returns the path of a file; raises InputError, naming `key`, if it is missing."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise InputError(f"{key}: no such file: {file.absolute()}")
@@ -54,7 +54,7 @@ def check_file(path: str | Path, key: str) -> Path:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file without their ends, one at a time.
+    """Yields the lines of a UTF-8 file, without their line ends.
 
     The first bytes tell whether the file is compressed (gzip, bzip2, xz, Zstandard), not its name.
 
@@ -74,12 +74,12 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """A line of UTF-8 as text, without its end and, in line 1, without a byte order mark.
+    """Decodes a line of UTF-8; drops the line end and, in line 1, a byte order mark.
 
     Args:
-        raw: the line as it was read.
-        name: of the file or stream, for messages.
-        number: of the line, from 1.
+        raw: the bytes of the line.
+        name: name of the file or stream, for messages.
+        number: line number, from 1.
 
     Raises:
         InputError: if the line is not text: another format, another encoding, or a NUL byte.
@@ -106,9 +106,9 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
-    """Lists of at most `most` lines of a stream, in order, each yielded as soon as it was read.
+    """Yields lists of at most `most` lines of a stream, each as soon as it is read.
 
-    Lists before a line that is not text are yielded before it is refused.
+    Lists before a line that is not text are yielded before the error is raised.
 
     Raises:
         InputError: if a line is not text as in `decode_line`.
@@ -125,10 +125,10 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
 
 def read_parallel(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
-    """Line i of every file, for every i.
+    """Yields line i of all files, for every i.
 
     Args:
-        paths: files of equally many lines.
+        paths: files with equal numbers of lines.
 
     Raises:
         InputError: if the files have unequal numbers of lines, with these numbers.

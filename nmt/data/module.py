@@ -21,8 +21,8 @@ from nmt.utils.environment import follow_parent
 class TranslationData(pl.LightningDataModule):
     """Batches for training and validation, each rank's own share.
 
-    The Trainer needs `use_distributed_sampler=False`, since the shares are cut here. An epoch has as
-    many updates as a pass over the training pairs takes; pools run on from one to the next.
+    The Trainer needs `use_distributed_sampler=False`, since the shares are cut here. A pool may span
+    the end of an epoch.
 
     Args:
         prepared: the text.
@@ -39,10 +39,10 @@ class TranslationData(pl.LightningDataModule):
         self._translated: int = config.evaluation.valid_sentences
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """The micro-batches of an epoch, from the first one after the updates the trainer has made.
+        """The micro-batches of an epoch, from the trainer's current update on.
 
         Micro-batch n is a function of n alone, and the loader counts from the trainer's update. A
-        resumed training therefore needs no state of the loader, whatever the workers had read ahead.
+        resumed run therefore needs no loader state, even if workers had prefetched batches.
         """
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
@@ -56,10 +56,10 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the development pairs; those that are translated come first.
+        """This rank's share of the development pairs; the pairs to translate come first.
 
-        A search over few sentences takes as long as one over many, so they are not spread over all
-        batches.
+        Beam search takes as long for few sentences as for many, so these pairs share batches of
+        their own.
         """
         return self._evaluation(self.prepared.valid, self._translated)
 
@@ -74,7 +74,7 @@ class TranslationData(pl.LightningDataModule):
     def transfer_batch_to_device(
         self, batch: Batch, device: torch.device, dataloader_idx: int
     ) -> Batch:
-        """Moves a batch without waiting for the copies; Lightning waits for everything but tensors."""
+        """Moves a batch without waiting for the copies; Lightning would wait for them."""
         return batch.to(device, non_blocking=device.type == "cuda")
 
     def _rank(self) -> tuple[int, int]:
@@ -83,31 +83,31 @@ class TranslationData(pl.LightningDataModule):
 
     def _loader(self, batches: Any, **options: Any) -> DataLoader[Batch]:
         on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
-        # A loader draws a seed when it starts; from the global generator, it would shift dropout
-        # with the number of validations and restarts.
+        # A loader draws a seed at its start. From the global generator, this would change dropout with
+        # the number of validations and restarts.
         generator = torch.Generator()
         return Loader(batches, batch_size=None, pin_memory=on_gpu, generator=generator, **options)
 
 
 class Loader(DataLoader[Batch]):
-    """A loader that Lightning takes for resumable: it has no state besides the trainer's update."""
+    """A loader that Lightning treats as resumable: it needs no state but the trainer's update."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Does nothing: `EpochSampler` begins at the trainer's update."""
+        """Does nothing: `EpochSampler` starts at the trainer's update."""
 
 
 def make_schedule(train: Pairs, config: Config) -> TrainingSchedule:
-    """The pairs of every update: a number of sentences, or of tokens if `data.batch_tokens` is set."""
+    """Makes the schedule: sentences per update, or tokens if `data.batch_tokens` is set."""
     data = config.data
     size, by_tokens = data.batch_tokens or data.batch_size, data.batch_tokens is not None
     return TrainingSchedule(train.sizes, size, data.pool, data.pool_order, config.seed, by_tokens)
 
 
 class EpochSampler(Sampler[int]):
-    """Numbers of the micro-batches from the trainer's update to the end of its epoch."""
+    """Indices of the micro-batches from the trainer's update to the end of its epoch."""
 
     def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
         self.trainer, self.accumulate, self.length = trainer, accumulate, length
@@ -123,8 +123,8 @@ class EpochSampler(Sampler[int]):
 class MicroBatches(Dataset[Batch]):
     """Item n: this rank's share of micro-batch n % accumulate of update n // accumulate.
 
-    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks. The weight
-    of a batch undoes both, so that the gradients sum to that of the mean over the update's sentences.
+    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks. A batch's
+    weight undoes both, so that the sum is the gradient of the mean loss over the update's sentences.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class MicroBatches(Dataset[Batch]):
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
     def __len__(self) -> int:
-        """Of an epoch; Lightning's `overfit_batches` takes the first ones in order."""
+        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first ones in order."""
         return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:
@@ -143,8 +143,8 @@ class MicroBatches(Dataset[Batch]):
         rows = self.schedule.share(update, micro, self.accumulate, self.rank, self.world)
         if len(rows):
             return self.train.batch(rows, self.world * self.accumulate / len(sentences))
-        # The other ranks wait for the gradient of this one: a sentence whose words are all masked
-        # has a gradient of zeros.
+        # The other ranks wait for this rank's gradient: a sentence whose words are all masked has a
+        # zero gradient.
         batch = self.train.batch(sentences[:1], 0.0)
         masked, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
         return dataclasses.replace(batch, target_mask=masked, rows=batch.rows[:0], words=none)

@@ -1,4 +1,4 @@
-"""`Pairs`: the encoded sentence pairs of one split, by number."""
+"""`Pairs`: the encoded sentence pairs of one split, by index."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from nmt.data.vocabulary import UNKNOWN, Vocabularies
 
 Array = npt.NDArray[Any]
 
-IDS = {side: f"{side}_ids" for side in SIDES}  # columns that `encode` adds
+IDS = {side: f"{side}_ids" for side in SIDES}  # the columns that `encode` adds
 
 
 class Pairs:
     """The pairs of one split, numbered from 0.
 
     `pairs[i]` is a dictionary: `source` and `target` (lists of words), `source_ids` and
-    `target_ids` (int arrays, END included), and the other columns of the rows: `line` (number of the
-    pair in its source, from 0), `alignment` (Pharaoh format, or None), and, but for training pairs,
+    `target_ids` (int arrays, with END), and the other columns of the rows: `line` (index of the pair in
+    its source, from 0), `alignment` (Pharaoh format, or None), and, except in training pairs,
     `target_text` (raw).
 
     Args:
         name: `train`, `valid`, or the name of a test set.
         rows: tokenised pairs (`nmt.data.prepare`) with their ids (`encode`), which may be
             memory-mapped.
-        vocabularies: that source and target are encoded with.
-        counts: of the text, before long pairs are left out: `empty` (pairs that are not among the
-            rows), words of each side and the share that is `<unk>`; of training text also the pairs
-            that each filter dropped, and the distinct words of each side if they were counted.
-        fingerprint: changes when a row could.
-        max_words: leave out pairs with a longer side; None: keep all.
+        vocabularies: the vocabularies that encoded source and target.
+        counts: statistics of the text, including pairs that are too long: `empty` (pairs without a
+            row), words of each side and their share of `<unk>`; for training text also the pairs
+            dropped by each filter, and the distinct words of each side if they were counted.
+        fingerprint: changes whenever a row may change.
+        max_words: drop pairs with a longer side; None: keep all.
 
     Attributes:
-        counts: with `pairs` (kept) and `too_long` (left out) before the others.
-        kept: (pairs,) numbers of the rows that are pairs of the split.
-        words: (pairs, 2) words of source and target, without END.
-        sizes: (pairs, 2) ids of source and target, END included.
+        counts: as above, with `pairs` (kept) and `too_long` (dropped) before the others.
+        kept: (pairs,) indices of the rows that are kept.
+        words: (pairs, 2) numbers of words of source and target, without END.
+        sizes: (pairs, 2) numbers of ids of source and target, with END.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Pairs:
         self.source_vocabulary, self.target_vocabulary = vocabularies
         self._batches = rows.to_batches()
         self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
-        # views without a copy; through pyarrow, each row would take many times as long
+        # views without copies; reading each row by pyarrow takes many times as long
         self._ids = [
             [
                 (ids.offsets.to_numpy(), ids.values.to_numpy())
@@ -90,33 +90,33 @@ class Pairs:
         return map(self.__getitem__, range(len(self)))
 
     def ids(self, number: int) -> tuple[Array, Array]:
-        """Ids of source and target of a pair, END included."""
+        """Returns the ids of source and target of a pair, with END."""
         batch, place = self._find(number)
         source, target = (ids[at[place] : at[place + 1]] for at, ids in self._ids[batch])
         return source, target
 
     def text(self, number: int) -> tuple[str, str]:
-        """Source and target of a pair, words separated by spaces."""
+        """Returns source and target of a pair, words separated by spaces."""
         batch, place = self._find(number)
         source, target = (self._batches[batch].column(side)[place].as_py() for side in SIDES)
         return source, target
 
     def batch(self, numbers: Sequence[int] | Array, weight: float | None = None) -> Batch:
-        """The pairs of these numbers as one batch; `weight` as in `collate`."""
+        """Returns the pairs with these indices as one batch; `weight` as in `collate`."""
         numbers = np.asarray(numbers, np.int64)
         ids = [self.ids(number) for number in numbers]
         words = int(self.words[numbers, 1].sum(dtype=np.int64)) + len(ids)
         return collate([s for s, _ in ids], [t for _, t in ids], numbers, weight, words)
 
     def _find(self, number: int) -> tuple[int, int]:
-        """The record batch that holds a pair, and the pair's place in it."""
+        """Returns the index of the record batch that holds a pair, and the pair's index in it."""
         row = int(self.kept[number])
         batch = bisect.bisect_right(self._starts, row) - 1
         return batch, row - self._starts[batch]
 
 
 def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
-    """The rows with the columns `source_ids` and `target_ids`."""
+    """Adds the columns `source_ids` and `target_ids` to rows."""
     for side, vocabulary in zip(SIDES, vocabularies, strict=True):
         ids = [vocabulary.encode(line.split(" ")) for line in rows.column(side).to_pylist()]
         rows = rows.append_column(IDS[side], pa.array(ids, pa.list_(pa.int32())))
@@ -124,7 +124,7 @@ def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
 
 
 def count_words(rows: pa.Table) -> dict[str, Any]:
-    """Words of each side of encoded rows, and the share of its ids but for END that are UNKNOWN."""
+    """Counts the words of each side of encoded rows, and the share of UNKNOWN among its ids."""
     counts = {}
     for side in SIDES:
         ids = pc.list_flatten(rows.column(IDS[side]))

@@ -1,8 +1,8 @@
-"""Text preparation: tokenised, filtered and encoded once, then read memory-mapped from the cache.
+"""Tokenises, filters and encodes text once, then reads it memory-mapped from the cache.
 
-Two kinds of folders lie in the cache: `text-*` is a tokenised text, `pairs-*` training text that has
-been filtered and encoded, with its vocabularies. The cap on length is applied when they are opened,
-and test sets are encoded in memory, so that runs which differ in either share the rest.
+The cache has two kinds of folders: `text-*` with a tokenised text, and `pairs-*` with filtered and
+encoded training text and its vocabularies. The cap on length is applied when these are opened, and
+test sets are encoded in memory, so that runs which differ only in these share their cache.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Text(NamedTuple):
     """A tokenised text.
 
     Attributes:
-        rows: columns `line` (number in the source, from 0), `source` and `target` (tokens joined by
-            spaces), `source_words` and `target_words` (their numbers), `alignment`, and, but for
-            training text, `target_text` (raw).
-        empty: pairs of the source that were left out because a side has no words.
-        fingerprint: changes when a row could.
+        rows: columns `line` (index in the source, from 0), `source` and `target` (tokens joined by
+            spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and, except
+            in training text, `target_text` (raw).
+        empty: number of pairs dropped because a side has no words.
+        fingerprint: changes whenever a row may change.
     """
 
     rows: pa.Table
@@ -84,7 +84,7 @@ class Prepared:
 
     @property
     def source_vocabulary(self) -> Vocabulary:
-        """Learnt from the filtered training text, whatever the cap on length; or given."""
+        """Learnt from the filtered training text before the cap on length; or given."""
         return self.train.source_vocabulary
 
     @property
@@ -94,16 +94,16 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """Of training and development text, tokenisation and vocabularies; not of the test sets."""
+        """Identifies training and development text, tokenisation and vocabularies; not test sets."""
         return digest(self.train.fingerprint, self.valid.fingerprint)
 
     def identified(self) -> dict[str, Any]:
-        """The fingerprints that results.json holds: of the training text, and of each test set."""
+        """Returns the fingerprints for results.json: of the training text and of each test set."""
         sets = {name: pairs.fingerprint for name, pairs in self.test.items()}
         return {"training": self.fingerprint, "test": sets}
 
     def summary(self) -> str:
-        """A table of the counts of each split."""
+        """Returns a table of the counts of each split."""
         splits = {"train": self.train, "valid": self.valid}
         splits |= {f"test.{name}": pairs for name, pairs in self.test.items()}
         rows = {
@@ -123,12 +123,12 @@ def prepare(
     tokenizer: TokenizerConfig,
     vocabularies: Vocabularies | None = None,
 ) -> Prepared:
-    """Tokenises and encodes the text and learns vocabularies, or takes the results from the cache.
+    """Tokenises and encodes text and learns vocabularies, or reads the results from the cache.
 
     Args:
         data: section `data` of the configuration.
         tokenizer: section `tokenizer`.
-        vocabularies: of a trained model, to encode with; None: they are learnt from the text.
+        vocabularies: vocabularies of a trained model; None: learnt from the text.
 
     Raises:
         InputError: if the configuration or a text is wrong.
@@ -153,13 +153,13 @@ def prepare_test_set(
     vocabularies: Vocabularies,
     tokenizer: TokenizerConfig,
 ) -> Pairs:
-    """Pairs to measure a model on, encoded with the vocabularies that it was trained with.
+    """Prepares a test set, encoded with the vocabularies of a trained model.
 
     Args:
-        text: section of the configuration that describes the text.
+        text: section of the test set.
         data: section `data`, for languages and cache.
-        name: of the test set.
-        vocabularies: the model's, of source and target.
+        name: name of the test set.
+        vocabularies: source and target vocabulary of the model.
         tokenizer: as in training.
 
     Raises:
@@ -170,13 +170,13 @@ def prepare_test_set(
 
 
 def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig) -> Text:
-    """The tokenised text of a section of the configuration, from the cache or made now.
+    """Tokenises the text of a section of the configuration, or reads it from the cache.
 
     Args:
         text: the section.
         data: the whole section `data`, for languages and cache.
         key: name of the section, such as `data.test.mine`.
-        tokenizer: how raw text becomes tokens.
+        tokenizer: section `tokenizer`.
 
     Raises:
         InputError: if the text is empty or cannot be read.
@@ -198,9 +198,7 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
     def build(folder: Path) -> Facts:
         for language in data.languages:
             if raw and language not in LANGUAGES:
-                log.warning(
-                    "%s: Moses has no rules for %r; those of English are used", key, language
-                )
+                log.warning("%s: Moses has no rules for %r; using the English rules", key, language)
         pairs = 0
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -229,9 +227,9 @@ def _tokenise(
     raw: bool,
     schema: pa.Schema,
 ) -> tuple[int, pa.RecordBatch]:
-    """Tokenises a chunk of a source whose first pair has a number.
+    """Tokenises a chunk of a source; `numbered`: index of its first pair, and the chunk.
 
-    Returns the number of pairs, and the rows of those that have words on both sides.
+    Returns the number of pairs, and a row for each pair with words on both sides.
     """
     first, chunk = numbered
     pairs, rows = read(chunk), []
@@ -258,7 +256,7 @@ def training_pairs(
     tokenizer: TokenizerConfig,
     given: Vocabularies | None,
 ) -> Pairs:
-    """The training pairs, filtered and encoded with the vocabularies that are learnt, or given."""
+    """Filters the training pairs and encodes them with given or newly learnt vocabularies."""
     sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]
     settings = [vocabulary.state() for vocabulary in given] if given else sizes
     version = importlib.metadata.version("tokenizers")
@@ -291,13 +289,13 @@ def held_out_pairs(name: str, text: Text, vocabularies: Vocabularies) -> Pairs:
 
 
 def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str, int]]:
-    """Which pairs pass all filters, and how many each filter drops of those that reach it.
+    """Applies all filters, and counts the pairs that each filter drops from the remaining ones.
 
-    Duplicates are recognised by a 64-bit hash: any two of 40 million different pairs have the same
-    one with a probability of 4 in 100,000.
+    Duplicates are recognised by a 64-bit hash: the probability that any two of 40 million different
+    pairs share a hash is 4 in 100,000.
 
     Returns:
-        (rows,) bool, and the number of pairs by filter.
+        (rows,) bool, True if kept, and the number of dropped pairs by filter.
     """
     kept = np.ones(len(rows), bool)
     dropped = {}
@@ -324,7 +322,7 @@ def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str
 
 
 def _select(rows: pa.Table, kept: Array) -> Iterator[pa.RecordBatch]:
-    """The rows that are kept, a batch after the other."""
+    """Yields the kept rows, batch by batch."""
     start = 0
     for batch in rows.to_batches():
         yield batch.filter(pa.array(kept[start : start + len(batch)]))
@@ -334,7 +332,7 @@ def _select(rows: pa.Table, kept: Array) -> Iterator[pa.RecordBatch]:
 def _learn(
     rows: pa.Table, kept: Array, tokenizer: TokenizerConfig
 ) -> tuple[Vocabularies, dict[str, int]]:
-    """The vocabularies of both sides, and the number of distinct words of each."""
+    """Learns the vocabularies of both sides; also counts the distinct words of each."""
     types = {}
 
     def learn(sides: Sequence[str], size: int) -> Vocabulary:

@@ -1,7 +1,7 @@
 """Finds the parallel text that a section of the configuration describes, and reads its pairs.
 
 The text is in line-aligned files, in a data set of the Hugging Face hub, or drawn from the built-in
-grammar. It is read in chunks and never all held in memory.
+grammar. It is read in chunks, and never held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from nmt.data.lines import ENDINGS, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
-# Last length of each equally full bucket of `grammar: by_length`; another list is another corpus.
+# Last length of each bucket of `grammar: by_length`; another list would change the corpus.
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
-# Seeds of the built-in corpus. The test sets of seed 1 chose settings of the laptop regime.
+# Seeds of the built-in corpus. Settings of the laptop regime were chosen on test sets of seed 1.
 SEED, TEST_SEED = 1, 2
 SIDES = ("source", "target")
-CHUNK = 1_000  # pairs that are read and prepared together
+CHUNK = 1_000  # pairs per chunk
 
-# Source and target, raw text or tokens separated by spaces, and links in Pharaoh format
+# Source and target (raw text, or tokens separated by spaces), and links in Pharaoh format
 Pair = tuple[str | None, str | None, str | None]
 
 
@@ -36,8 +36,8 @@ class Source(NamedTuple):
 
     Attributes:
         identity: digest of everything that its pairs depend on.
-        chunks: parts of the text, of CHUNK pairs each but the last one.
-        read: gives the pairs of a chunk; it may take long, so that processes share it.
+        chunks: parts of the text, of CHUNK pairs each; the last one may be shorter.
+        read: returns the pairs of a chunk; may be slow, so several processes call it.
     """
 
     identity: str
@@ -46,28 +46,28 @@ class Source(NamedTuple):
 
 
 def digest(*values: Any) -> str:
-    """A short digest of plain values."""
+    """Returns a short digest of plain values."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
-    """The text that a section of the configuration describes.
+    """Opens the text that a section of the configuration describes.
 
     Args:
         text: the section.
         data: the whole section `data`, for languages and folder.
-        key: name of the section, such as `data.test.mine`. It chooses the split of the grammar.
+        key: name of the section, such as `data.test.mine`; selects the split of the grammar.
 
     Raises:
-        InputError: if the section names no text, two of them, or one that cannot be opened.
+        InputError: if the section names no text, two texts, or a text that cannot be opened.
     """
     start, stop = text.skip or 0, None
     if text.pairs:
         stop = start + text.pairs
     if text.alignment and not text.tokenised:
-        raise InputError(f"{key}.alignment: its links number words, type {key}.tokenised=true")
+        raise InputError(f"{key}.alignment: links are indices of words; type {key}.tokenised=true")
     if text.source and text.grammar:
-        raise InputError(f"{key}: source and grammar exclude each other; type data=text, too")
+        raise InputError(f"{key}: source and grammar exclude each other; type data=text")
     if text.grammar:
         return _open_grammar(text, data, key, start, stop)
     files = _local_files(text, data)
@@ -97,7 +97,7 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
 
 
 def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
-    """Source, target and alignment of each pair of files that a section names."""
+    """Returns source, target and alignment path of each pair of files that a section names."""
     root = Path(data.root or "").expanduser()
     if text.source and text.target:
         names = [text.source, text.target, *([text.alignment] if text.alignment else [])]
@@ -109,23 +109,23 @@ def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
 
 
 def _spelling(file: Path) -> Path:
-    """The file, or its compressed form where only that exists."""
+    """Returns the file, or its compressed form if only that exists."""
     compressed = (file.with_name(file.name + ending) for ending in ENDINGS)
     return next((path for path in (file, *compressed) if path.is_file()), file)
 
 
 def _chunks(pairs: Iterator[Any]) -> Iterator[list[Any]]:
-    """Lists of CHUNK pairs."""
+    """Yields lists of CHUNK pairs."""
     while chunk := list(itertools.islice(pairs, CHUNK)):
         yield chunk
 
 
 def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: int | None) -> Source:
-    """A split of a data set: from a folder of `save_to_disk`, the library's cache, or fetched now.
+    """Opens a split of a data set in a folder of `save_to_disk`, the library's cache, or the hub.
 
-    It has one column for each language, or one column `translation` with an entry for each.
+    It has one column per language, or a column `translation` with an entry per language.
     """
-    import datasets  # which takes more than a second
+    import datasets  # takes more than a second
 
     arguments = {"split": "train", **(text.hub or {})}
     folder = Path(str(arguments.get("path"))).expanduser()
@@ -136,11 +136,11 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             version: Any = sorted(sha256(Path(file["filename"])) for file in rows.cache_files)
         else:
             rows = datasets.load_dataset(**arguments)
-            # The name of a cached folder is the commit, which is the same on another machine.
+            # A cached folder is named by its commit, which is the same on every machine.
             commits = sorted(Path(file["filename"]).parent.name for file in rows.cache_files)
             version = [arguments, commits]
         rows = rows.flatten()
-    except Exception as error:  # whatever the library raises, the key is what can be changed
+    except Exception as error:  # the library raises many types
         local = [f"{text.files[0]}.{language}" for language in data.languages] if text.files else []
         hint = f"; or type data.root=FOLDER with {' and '.join(local)}" if local else ""
         raise InputError(
@@ -187,7 +187,7 @@ def _draw(
     by_length: bool,
     reverse: bool,
 ) -> list[Pair]:
-    """Draws of the grammar by number; `by_length` fills each bucket of length equally."""
+    """Draws pairs from the grammar by number; `by_length` fills all length buckets equally."""
     pairs = [
         grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
         if by_length

@@ -1,9 +1,9 @@
 """Tokenisation and detokenisation by the rules of Moses (sacremoses).
 
-A token is what a reader sees as one: text is normalised to composed characters (NFC), accents that
-have no composed form stay at their letter, and an emoji of several code points (flags, skin tones,
-joined figures, keycaps) is one token. Invisible characters are dropped, so that every token is
-visible, not empty and free of white space. Nothing is escaped: `&` stays `&`.
+Text is normalised to composed characters (NFC). Accents without a composed form stay with their
+letter, and an emoji of several code points (flags, skin tones, joined figures, keycaps) is one token.
+Invisible characters are dropped, so that every token is visible, not empty and free of white space.
+Nothing is escaped: `&` stays `&`.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ INVISIBLE = re.compile(
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# What other tools take for the end of a token of already tokenised text; `str.split` would also cut
-# at no-break spaces and put the tokens out of step with gold alignments.
+# White space between tokens of already tokenised text, as in other tools; `str.split` would also cut
+# at no-break spaces, and the tokens would no longer match gold alignments.
 ASCII_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 SPACE = re.compile(r"\s")
 VIRAMA = 9  # canonical combining class of the signs that kill a vowel
 JOINERS = "\u200c\u200d"
 MARKS = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c).startswith("M"))
 
-_SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # what emoji are made of
+_SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # parts of emoji
 _TONED = f"{_SYMBOL}[\U0001f3fb-\U0001f3ff]"
-# Characters that are one to a reader and of which Moses would make several tokens; and the private characters that
-# stand for them in the meantime.
+# Clusters that readers see as one character but Moses would split, and the private characters that replace them
+# during tokenisation.
 CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Each cluster holds one of these, or a private character; looking for them is fast.
+# Every cluster has one of these or a private character: a fast test for clusters.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
@@ -61,10 +61,10 @@ class Tokeniser:
     """Moses normalisation, tokenisation and detokenisation of one language.
 
     Args:
-        language: code such as `en` or `fr`; one without Moses rules has those of English, as in
-            Moses.
+        language: code such as `en` or `fr`; languages without Moses rules use the English rules, as
+            in Moses.
         normalise: normalise punctuation before tokenising.
-        characters: every character of a script without spaces between words is a token.
+        characters: split scripts without spaces between words into characters.
     """
 
     def __init__(self, language: str, normalise: bool = True, characters: bool = False) -> None:
@@ -80,7 +80,7 @@ class Tokeniser:
         self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
-        """Words of one line of raw text; empty for a line without visible characters."""
+        """Splits a line of raw text into words; none for a line without visible characters."""
         clusters: list[str] = []
 
         def stand_in(cluster: re.Match[str]) -> str:
@@ -103,17 +103,17 @@ class Tokeniser:
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
-        """Words as a line of ordinary text; XML escapes of Moses' own tokeniser are undone."""
+        """Joins words to a line of ordinary text; also undoes XML escapes of Moses' own tokeniser."""
         text = str(self._detokeniser.detokenize(list(tokens), unescape=True))
         return _between_characters().sub("", text) if self._characters else text
 
     def rules(self) -> dict[str, Any]:
-        """What another program needs to tokenise and detokenise alike.
+        """Returns the rules that another program (the page) needs to tokenise and detokenise alike.
 
         Returns:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
             `numeric_prefixes` (before a number only); and classes of characters as `ranges`, such as
-            `vowel_killers` (which may end in a joiner) and `unspaced` (characters that are tokens).
+            `vowel_killers` (may precede a final joiner) and `unspaced` (characters that are tokens).
         """
         moses = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -135,7 +135,7 @@ class Tokeniser:
 
 
 def ranges(characters: Iterable[str]) -> list[int]:
-    """Characters as runs of code points: first and last of each, one run after another.
+    """Returns the runs of consecutive code points: first and last of each run.
 
     >>> ranges("cabx")
     [97, 99, 120, 120]
@@ -150,7 +150,7 @@ def ranges(characters: Iterable[str]) -> list[int]:
 
 
 def _without_outer_joiners(token: str) -> str:
-    """A token whose joiners join something: none at its ends, but for one after a vowel killer.
+    """Removes joiners at the ends of a token, except one after a vowel killer.
 
     >>> ascii(_without_outer_joiners("\u200da\u200cb\u200d"))
     "'a\\u200cb'"
@@ -162,26 +162,26 @@ def _without_outer_joiners(token: str) -> str:
 
 
 def _unspaced() -> Iterator[str]:
-    """All characters of scripts without spaces."""
+    """Yields all characters of scripts without spaces."""
     inside = re.compile(f"[{UNSPACED}]")
     return filter(inside.match, map(chr, range(0x40000)))
 
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """The places before and after each character of a script without spaces, its marks included."""
+    """Matches before and after each character, with its marks, of scripts without spaces."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 
 
 @functools.cache
 def _between_characters() -> re.Pattern[str]:
-    """A space between two characters of scripts without spaces."""
+    """Matches a space between two characters of scripts without spaces."""
     return re.compile(f"(?<=[{UNSPACED}]) (?=[{UNSPACED}])")
 
 
 def split(text: str) -> list[str]:
-    """Tokens of a line that is tokenised already; their number is that of the line.
+    """Splits an already tokenised line at spaces, so that the number of tokens stays.
 
     White space other than ASCII within a token (a no-break space in a number) becomes `_`.
     """
@@ -192,10 +192,10 @@ def split(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=16)
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
-    """The process-wide tokeniser of a language; arguments as `Tokeniser`."""
+    """Returns the cached tokeniser of a language; arguments as `Tokeniser`."""
     return Tokeniser(language, normalise, characters)
 
 
 def tokenisers(data: DataConfig, options: TokenizerConfig) -> list[Tokeniser]:
-    """The tokenisers of the source and of the target language of a configuration."""
+    """Returns the tokenisers of the source and the target language of a configuration."""
     return [tokeniser(each, options.normalise, options.characters) for each in data.languages]

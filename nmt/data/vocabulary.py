@@ -1,8 +1,8 @@
 """The special symbols and the vocabularies: a shortlist of words, or subwords.
 
 Ids: 0 ends a sentence (`</s>`), 1 stands for every word outside the shortlist (`<unk>`), words or
-subwords follow. The two special symbols are ids only and never parsed from text: a word of the text
-that is spelt `<unk>` is a word like any other.
+subwords follow. The two special symbols are ids and never parsed from text: a word `<unk>` in the text
+is an ordinary word.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 END = 0
 UNKNOWN = 1
 END_SYMBOL, UNKNOWN_SYMBOL = SPECIAL = ("</s>", "<unk>")
-WORDS = "words"  # the kind of a shortlist of words
+WORDS = "words"  # kind of a shortlist of words
 SPACE = re.compile(r"\s")
 WORD_START = "Ġ"
 DECODER = decoders.ByteLevel()
 
 
 class Vocabulary(ABC):
-    """What a shortlist of words and a set of subwords have in common."""
+    """Base class of a shortlist of words and a set of subwords."""
 
     kind: str
 
@@ -34,41 +34,41 @@ class Vocabulary(ABC):
         self._symbols = [*SPECIAL, *symbols]
 
     def __len__(self) -> int:
-        """Number of ids, the two special ones included."""
+        """Number of ids, including the two special ones."""
         return len(self._symbols)
 
     @abstractmethod
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        """Ids of a sentence, END appended."""
+        """Returns the ids of a sentence, with END at the end."""
 
     @abstractmethod
     def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Words that the ids spell, with the number of ids of each; END is a word of its own."""
+        """Yields the words of ids, with the number of ids of each; END counts as a word."""
 
     @abstractmethod
     def unknown(self, tokens: Iterable[str]) -> int:
-        """How many words of the sentence are unknown."""
+        """Counts the unknown words of a sentence."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """All of it as plain containers, for checkpoints and files."""
+        """Returns the vocabulary as plain containers, for checkpoints and files."""
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Words up to the first END; UNKNOWN becomes the word `<unk>`."""
+        """Returns the words before the first END; UNKNOWN becomes the word `<unk>`."""
         return [word for word, _ in self._words(until_end(ids))]
 
     def word_index(self, ids: Iterable[int]) -> list[int]:
-        """For every id the number of the word it belongs to; END counts as a word of its own."""
+        """Returns for each id the index of its word; END counts as a word."""
         return [
             number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
         ]
 
     def symbols(self, ids: Iterable[int]) -> list[str]:
-        """Every id as people read it, `</s>` and `<unk>` included."""
+        """Returns the text of each id, including `</s>` and `<unk>`."""
         return [self._symbols[index] for index in map(int, ids)]
 
 
-Vocabularies = tuple[Vocabulary, Vocabulary]  # of the source and of the target
+Vocabularies = tuple[Vocabulary, Vocabulary]  # source and target
 
 
 class WordVocabulary(Vocabulary):
@@ -101,9 +101,9 @@ class WordVocabulary(Vocabulary):
 
 
 def rank_words(sentences: Iterable[str]) -> list[str]:
-    """All words of tokenised sentences by decreasing frequency, ties in code point order.
+    """Returns all words of tokenised sentences by decreasing frequency, then by code points.
 
-    Tokens are separated by spaces; the first entries are a shortlist.
+    Tokens are separated by spaces. The first N words form a shortlist.
     """
     counts: Counter[str] = Counter()
     for sentence in sentences:
@@ -114,12 +114,12 @@ def rank_words(sentences: Iterable[str]) -> list[str]:
 class BpeVocabulary(Vocabulary):
     """Subwords by byte-pair encoding of one language, or of both (`tokenizer=bpe`).
 
-    The pairs merged are of bytes, so that no word is unknown and every word is given back exactly.
-    The first subword of a word carries the mark `Ġ`, which stands for the space before it; merges
-    never cross a word's boundary.
+    Merges start from bytes, so that no word is unknown and every word is restored exactly. The first
+    subword of a word starts with `Ġ`, which stands for the space before it; merges never cross the
+    boundary of a word.
 
     Args:
-        model: the model as `tokenizers` writes it (JSON).
+        model: the model in the JSON format of `tokenizers`.
     """
 
     kind = "bpe"
@@ -132,7 +132,7 @@ class BpeVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
-        """`size` subwords, or the 256 bytes, from sentences whose tokens are joined by spaces."""
+        """Learns `size` subwords (at least the 256 bytes) from tokens joined by spaces."""
         model = Tokenizer(models.BPE())
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
         model.pre_tokenizer = pre_tokenizers.Sequence(
@@ -161,9 +161,9 @@ class BpeVocabulary(Vocabulary):
         return self._subwords[index - len(SPECIAL)]
 
     def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Words that the ids spell, with the number of ids of each.
+        """Yields the words of ids, with the number of ids of each.
 
-        Ids generated by a model can decode to half a character or to nothing. Such a word is written with
+        Ids that a model generates can decode to half a character or to nothing. Such a word contains
         U+FFFD, so that each group of ids stays one word.
         """
         ids = [int(index) for index in ids]
@@ -188,14 +188,14 @@ def _text(symbols: str) -> str:
 
 
 def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
-    """The vocabulary that gave `state`, from a checkpoint or a cache."""
+    """Rebuilds a vocabulary from its `state`, from a checkpoint or a cache."""
     if state["kind"] == WORDS:
         return WordVocabulary(state["words"])
     return BpeVocabulary(state["model"])
 
 
 def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
-    """Words up to the first END; None for UNKNOWN, unlike for a word spelt `<unk>`."""
+    """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
     words: list[str | None] = list(vocabulary.decode(ids))
     for place, index in zip(vocabulary.word_index(ids), ids, strict=True):
         if index == UNKNOWN and place < len(words):
@@ -204,10 +204,10 @@ def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None
 
 
 def spelt(words: Iterable[str | None]) -> list[str]:
-    """Words of `written_words` as people read them."""
+    """Replaces None in the result of `written_words` by `<unk>`."""
     return [UNKNOWN_SYMBOL if word is None else word for word in words]
 
 
 def until_end(ids: Iterable[int]) -> Iterator[int]:
-    """Ids before the first END."""
+    """Yields the ids before the first END."""
     return itertools.takewhile(lambda index: index != END, map(int, ids))
