@@ -1,8 +1,8 @@
-"""The launcher `process`: every job of a sweep is a process of its own, in single-run mode.
+"""The launcher `process`: runs every job of a sweep as its own process, in single-run mode.
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. Under Hydra's
-own launcher that line is the whole sweep's, which every rank would replay; here a job's command
-line is the job's alone. A job in its own process also returns all memory, and a crash stays within it.
+own launcher this is the command of the whole sweep, which every rank would replay; here each job has
+its own command. A process also frees all memory at its end, and a crash affects only one job.
 """
 
 import contextlib
@@ -39,20 +39,20 @@ from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
 
-RESULTS = "results.json"  # a job whose folder holds it is finished
+RESULTS = "results.json"  # exists in the folder of a finished job
 POLL_S = 0.1
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-# With these set, Lightning would take a job for a rank that SLURM has started.
+# With these set, Lightning would treat a job as a rank started by SLURM.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
-# Overrides of the sweep that each job gets its own value of
+# Overrides of the sweep that are set for each job
 OWN_KEYS = (
     *("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"),
     *("hydra.job.num", "hydra.job.id"),
 )
 
 
-# Hydra runs this file before it can be imported, where dataclasses cannot read annotations as text:
-# no `from __future__ import annotations`.
+# No `from __future__ import annotations`: Hydra executes this file before it can be imported, and
+# dataclasses could not resolve annotations that are strings.
 @dataclass
 class ProcessLauncherConf:
     """The keys of `hydra.launcher` under `hydra/launcher=process`."""
@@ -61,7 +61,7 @@ class ProcessLauncherConf:
     n_jobs: int = 1
     """jobs at a time"""
     gpus: list[str] | None = None
-    """GPUs, each for one job at a time: null: all that are visible; [0,0]: two jobs share GPU 0"""
+    """GPUs, each for one job at a time; null: all visible; [0,0]: two jobs share GPU 0"""
 
 
 ConfigStore.instance().store(
@@ -73,16 +73,16 @@ ConfigStore.instance().store(
 class Job:
     """A job of a sweep.
 
-    Its process leads a session of its own: Ctrl-C of the terminal reaches the sweep alone, which
-    passes it on to that process, and everything the job has started can be killed with it.
+    Its process leads its own session: Ctrl-C on the terminal reaches only the sweep, which forwards it
+    to the job's process, and the job can be killed with all its child processes.
 
     Attributes:
         number, folder: `hydra.job.num`, and where the job writes.
-        overrides: what distinguishes it from the other jobs.
-        config: its composed configuration, `hydra` included.
-        command: what runs it.
-        outcome: how it ended; begins with `finished` if all went well.
-        gpus: those it was given; empty: it sees what the sweep sees.
+        overrides: the overrides that distinguish it from the other jobs.
+        config: its composed configuration, including `hydra`.
+        command: the command that runs it.
+        outcome: how it ended; starts with `finished` on success.
+        gpus: the GPUs assigned to it; empty: all that the sweep sees.
     """
 
     number: int
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def console(self) -> Path:
-        """The file of everything that the job prints."""
+        """The file with everything that the job prints."""
         return self.folder / "console.log"
 
     @property
@@ -106,18 +106,18 @@ class Job:
 
     @property
     def devices(self) -> int:
-        """Number of devices, each with a process of its own under DDP; -1: all."""
+        """Number of devices, each with its own process under DDP; -1: all."""
         devices = OmegaConf.select(self.config, "trainer.devices", default=1)
         return devices if isinstance(devices, int) else -1
 
     def wanted_gpus(self, available: int) -> int:
-        """Number of GPUs that the job uses, of those that are available to the sweep."""
+        """Returns the number of GPUs that the job uses, if the sweep has `available`."""
         if OmegaConf.select(self.config, "trainer.accelerator", default=None) == "cpu":
             return 0
         return available if self.devices < 0 else min(self.devices, available)
 
     def start(self, gpus: list[str], n_jobs: int) -> None:
-        """Starts the process, with these GPUs and its share of the cores of `n_jobs` jobs."""
+        """Starts the process with these GPUs and its share of the cores for `n_jobs` jobs."""
         log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus = gpus
@@ -141,7 +141,7 @@ class Job:
             )
 
     def ended(self) -> bool:
-        """Shows what the job has printed, and notes its outcome if it has ended."""
+        """Shows new output of the job, and records its outcome if it has ended."""
         code = self.process.poll()
         if self.output is not None and (text := self.output.read()):
             sys.stderr.buffer.write(text)
@@ -149,7 +149,7 @@ class Job:
         if code is None:
             return False
         if code:
-            self.kill()  # a rank that waits for a dead one
+            self.kill()  # other ranks may wait for the failed one
         if self.output is not None:
             self.output.close()
         self.outcome = describe_exit(code)
@@ -157,7 +157,7 @@ class Job:
         return True
 
     def kill(self) -> None:
-        """Kills the process and all that it has started."""
+        """Kills the process and its child processes."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -166,12 +166,12 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
     """Runs jobs in their order, `n_jobs` at a time, and sets their `outcome`.
 
     Args:
-        jobs, n_jobs: what runs, and how many at a time.
-        gpus: each for one job at a time; empty: every job sees what the sweep sees.
+        jobs, n_jobs: the jobs, and how many run at a time.
+        gpus: GPUs, each for one job at a time; empty: every job sees all GPUs of the sweep.
 
     Returns:
-        The signal that stopped the sweep, if any. It was passed on to the jobs, which saved and
-        ended; a second one has killed them.
+        The signal that stopped the sweep, if any. It is forwarded to the jobs, which save and end; a
+        second signal kills them.
     """
     waiting, running, free = list(jobs), list[Job](), list(gpus)
     signals: list[int] = []
@@ -180,7 +180,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
         for number in STOPPING
         if signal.getsignal(number) is not signal.SIG_IGN  # nohup
     }
-    passed_on: signal.Signals | None = None
+    forwarded: signal.Signals | None = None
     try:
         while running or (waiting and not signals):
             while waiting and not signals and len(running) < n_jobs:
@@ -190,12 +190,12 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
                 waiting[0].start(free[:wanted], n_jobs)
                 running.append(waiting.pop(0))
                 free = free[wanted:]
-            if signals and not passed_on:
-                passed_on = signal.Signals(signals[0])
-                log.warning("%s: stopping; a second one kills the jobs", passed_on.name)
-                hangup = passed_on == signal.SIGHUP
+            if signals and not forwarded:
+                forwarded = signal.Signals(signals[0])
+                log.warning("%s: stopping; a second one kills the jobs", forwarded.name)
+                hangup = forwarded == signal.SIGHUP
                 for job in running:
-                    job.process.send_signal(signal.SIGTERM if hangup else passed_on)
+                    job.process.send_signal(signal.SIGTERM if hangup else forwarded)
             for job in running if len(signals) > 1 else ():
                 job.kill()
             for job in [job for job in running if job.ended()]:
@@ -211,7 +211,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs this process may use, by the names CUDA_VISIBLE_DEVICES knows them by."""
+    """Returns the GPUs that this process may use, as named in CUDA_VISIBLE_DEVICES."""
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if listed is None:
         return [str(index) for index, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
@@ -219,7 +219,7 @@ def visible_gpus() -> list[str]:
 
 
 def describe_exit(code: int) -> str:
-    """What an exit status means; a negative one is the signal that killed the process."""
+    """Describes an exit code; a negative one is the signal that killed the process."""
     if code == 0:
         return "finished"
     with contextlib.suppress(ValueError):
@@ -228,7 +228,7 @@ def describe_exit(code: int) -> str:
 
 
 class ExitCode(Callback):
-    """Exit status 1 when jobs have failed, after all other callbacks have run.
+    """Exits with code 1 if jobs failed, after all other callbacks.
 
     Hydra turns an exception in a callback into a warning, but lets `SystemExit` through.
     """
@@ -241,7 +241,7 @@ class ExitCode(Callback):
 
 
 class ProcessLauncher(Launcher):
-    """Plans the jobs of a sweep, runs them, and reports; see `ProcessLauncherConf`."""
+    """Plans and runs the jobs of a sweep, and logs a summary; see `ProcessLauncherConf`."""
 
     def __init__(self, n_jobs: int, gpus: list[str] | None) -> None:
         if n_jobs < 1:
@@ -252,7 +252,7 @@ class ProcessLauncher(Launcher):
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
         self.config, self.hydra_context = config, hydra_context
-        # First in the list is last at the end: the page is made before the exit.
+        # The first callback runs last at the end: the page is written before the exit.
         hydra_context.callbacks.callbacks.insert(0, self.exit_code)
 
     def launch(
@@ -261,8 +261,8 @@ class ProcessLauncher(Launcher):
         """Runs one batch of jobs; the whole sweep under Hydra's own sweeper.
 
         Raises:
-            InputError: another sweep works in the folder.
-            SystemExit: with 128 + signal, after a signal has stopped the sweep.
+            InputError: if another sweep works in the folder.
+            SystemExit: with 128 + signal, if a signal stopped the sweep.
         """
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
@@ -286,9 +286,9 @@ class ProcessLauncher(Launcher):
         return list(map(job_return, jobs))
 
     def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
-        """The batch's jobs: each in the folder it had before, new ones in the first free folders.
+        """Plans the jobs: earlier jobs keep their folders, new ones get the first free folders.
 
-        An earlier job is skipped if it is finished and resumed if not. If its configuration has
+        An earlier job is skipped if finished, otherwise resumed. If its configuration has
         changed, its folder is moved out of the sweep and it runs again.
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
@@ -320,7 +320,7 @@ class ProcessLauncher(Launcher):
         return jobs
 
     def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
-        """The command that runs one job as if it had been typed alone."""
+        """Returns the command that runs one job outside the sweep."""
         typed, hydra = vars(get_args_parser().parse_args()), self.config.hydra
         options = ("config_path", "config_name", "config_dir")
         return [
@@ -337,12 +337,12 @@ class ProcessLauncher(Launcher):
 
 
 def signature(overrides: Iterable[str]) -> frozenset[str]:
-    """What identifies a job: its overrides, as the sweeper writes them, without `resume`."""
+    """Returns what identifies a job: its overrides from the sweeper, without `resume`."""
     return frozenset(word for word in overrides if override_key(word) != "resume")
 
 
 def changed_key(config: DictConfig, file: Path) -> str | None:
-    """A key whose value differs from that in the file, other than devices and output."""
+    """Returns a key whose value differs from the file; ignores devices and output."""
     before, now = (
         flatten(yaml.safe_load(text))
         for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
@@ -352,9 +352,9 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, taken: set[Path]) -> tuple[int, Path]:
-    """The first number, from `first` on, whose folder (`hydra.sweep.subdir`) is not taken.
+    """Returns the first number, from `first` on, with a free folder (`hydra.sweep.subdir`).
 
-    If the subfolder does not depend on the number, it is taken: the job refuses it.
+    If the subfolder does not depend on the number, returns a used one, which the job will refuse.
     """
     for number in range(first, first + len(taken) + 1):
         with read_write(config.hydra), open_dict(config.hydra):
@@ -367,23 +367,23 @@ def free_folder(config: DictConfig, sweep: Path, first: int, taken: set[Path]) -
 
 
 def program() -> list[str]:
-    """The running program, as Python is told to run it again."""
+    """Returns the command that starts the running program again."""
     main = sys.modules["__main__"]
     module = main.__spec__ and ["-m", main.__spec__.name]
     return [sys.executable, *(module or [os.path.abspath(sys.argv[0])])]
 
 
 def job_return(job: Job) -> JobReturn:
-    """What Hydra tells sweepers about a job: its objective, or None if it failed."""
+    """Returns the result of a job for sweepers: its objective, or None if it failed."""
     file, value = job.folder / RESULTS, None
     if job.finished and file.is_file():
         value = json.loads(file.read_text(encoding="utf-8")).get("objective")
-    # A failed job, too, counts as completed: reading its value would end a search of Optuna.
+    # A failed job also counts as completed: otherwise reading its value would end Optuna's search.
     return JobReturn(job.overrides, status=JobStatus.COMPLETED, _return_value=value)
 
 
 def summary(jobs: Sequence[Job], sweep: Path) -> str:
-    """The outcome of each job, and the command that resumes what is not finished."""
+    """Describes the outcome of each job, and the command that resumes unfinished jobs."""
     width = max(len(job.outcome) for job in jobs)
     lines = [f"{job.number:3}  {job.outcome:{width}}  {' '.join(job.overrides)}" for job in jobs]
     finished = sum(job.finished for job in jobs)
@@ -393,5 +393,5 @@ def summary(jobs: Sequence[Job], sweep: Path) -> str:
     if finished < len(jobs):
         typed = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
         again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", str(sweep))]
-        lines += ["to resume what is unfinished:", f"  {shlex.join(again)}"]
+        lines += ["to resume unfinished jobs:", f"  {shlex.join(again)}"]
     return "\n".join(lines)

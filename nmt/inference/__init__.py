@@ -1,1 +1,1 @@
-"""Applying a trained model: force-decoding, the test loop, translation, streams of lines."""
+"""Applies trained models: force-decoding, test sets, translation, streams of lines."""

@@ -1,11 +1,11 @@
-"""Writes a trained model as a page runs it: `live.bin` in the run folder.
+"""Exports a trained model for the page: `live.bin` in the run folder.
 
-The file is deflated. It begins with a description as a line of JSON: `model`, `scoring`,
-`state_input`, `languages`, `rules` (how Moses tokenises the source and detokenises the target
-language), `search`, `source_vocabulary` and `target_vocabulary` (`kind` words with `words`, or bpe
-with `subwords` and `merges`, whose entry i has the id i + 2), `dictionary`, and `tensors`: name in a
-checkpoint and shape of each weight. Then come, tensor by tensor, a signed byte for every entry of the
-matrices; then, as 32-bit numbers, the scale of every row of a matrix and the vectors.
+The file is compressed (deflate). It starts with one line of JSON: `model`, `scoring`, `state_input`,
+`languages`, `rules` (how Moses tokenises the source and detokenises the target language), `search`,
+`source_vocabulary` and `target_vocabulary` (`kind` words with `words`, or bpe with `subwords` and
+`merges`; entry i has the id i + 2), `dictionary`, and `tensors` (checkpoint name and shape of each
+weight). Then follow, tensor by tensor, the matrices with a signed byte per entry; then, as 32-bit
+floats, the scales of the matrix rows, and the vectors.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ LAYERS = {
 
 
 def export_live(model: Model, folder: Path) -> None:
-    """Writes `live.bin` in a run folder if `report.live` asks for it and a page can run the model."""
+    """Writes `live.bin` if `report.live` requests it and the page can run the model."""
     if rank():
         return
-    (folder / FILE).unlink(missing_ok=True)  # of an earlier end of this run
+    (folder / FILE).unlink(missing_ok=True)  # from before this run was resumed
     wanted = model.config.report.live
     parameters = sum(parameter.numel() for parameter in model.network.parameters())
-    embedded_bytes = parameters * 4 // 3  # a byte each, in base64
+    embedded_bytes = parameters * 4 // 3  # one byte per parameter, in base64
     if wanted is False or (wanted == "auto" and embedded_bytes > LIMIT):
         return
     content = live_model(model)
@@ -64,11 +64,11 @@ def export_live(model: Model, folder: Path) -> None:
     try:
         write_atomically(folder / FILE, lambda stream: stream.write(zlib.compress(content)))
     except OSError as error:
-        log.warning("%s cannot be written: %s; the page is without it", FILE, error.strerror)
+        log.warning("%s cannot be written: %s; the page lacks the model", FILE, error.strerror)
 
 
 def live_model(trained: Model) -> bytes | str:
-    """The content of `live.bin`, or the reason why a page cannot run the model."""
+    """Returns the content of `live.bin`, or the reason why a page cannot run the model."""
     model, config = trained.network, trained.config
     name = config.model._target_.removeprefix("nmt.models.")
     if type(model) is not Network or name not in LAYERS:
@@ -115,14 +115,14 @@ def live_model(trained: Model) -> bytes | str:
 
 
 def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix (m, n) as int8 codes (m, n) and a scale a row (m,): code * scale is nearest."""
+    """Rounds a matrix (m, n) to int8 codes (m, n), with scale (m,) per row: code * scale."""
     scale = np.abs(matrix).max(1) / 127
     divisor = np.where(scale > 0, scale, 1.0)[:, None]
     return np.rint(matrix / divisor).astype(np.int8), scale
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """A vocabulary as the page reads it; None for one that it does not know."""
+    """Converts a vocabulary to the page's format; None for other classes."""
     if isinstance(vocabulary, WordVocabulary):
         return {"kind": "words", "words": list(vocabulary.words)}
     if not isinstance(vocabulary, BpeVocabulary):

@@ -1,4 +1,4 @@
-"""Loads a `Model` from the checkpoint, or the ensemble of checkpoints, that is named."""
+"""Loads a `Model` from a checkpoint, or an ensemble from several."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def load_model(
     precision: str | None = None,
     trust: Sequence[str] = (),
 ) -> Model:
-    """A trained model, ready to translate (`nmt.load`).
+    """Loads a trained model, ready to translate (`nmt.load`).
 
     Args:
-        path: a checkpoint; a run folder, whose best one is taken; or a W&B artifact,
-            `wandb:entity/project/name:alias`. Several are an ensemble, which averages the
+        path: a checkpoint file; a run folder, for its best checkpoint; or a W&B artifact,
+            `wandb:entity/project/name:alias`. Several make an ensemble, which averages the
             probabilities of each word (`nmt.models.ensemble`).
         accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
-        threads: of the CPU, or `auto`.
+        threads: CPU threads, or `auto`.
         precision: `32`, `bf16-mixed` or `auto`; None: as in training.
         trust: modules outside nmt that the checkpoint's configuration may name.
 
     Raises:
-        InputError: naming the file, if it is missing, damaged, or not a checkpoint of nmt, or if
-            several cannot be an ensemble.
+        InputError: naming the file, if it is missing, damaged, not a checkpoint of nmt, or does
+            not fit into the ensemble.
     """
     members = read_members(as_list(path), as_list(trust))
     config = copy.deepcopy(members[0].config)
@@ -56,12 +56,12 @@ def load_model(
 
 
 def load_for_command(composed: LinesConfig) -> Model:
-    """The model that `nmt.translate` or `nmt.score` applies.
+    """Loads the model for `nmt.translate` or `nmt.score`.
 
-    Its configuration is that of the checkpoint with what was typed.
+    The overrides of the command are applied to the checkpoint's configuration.
 
     Raises:
-        InputError: as `read_members` and `from_checkpoints`, and naming a key that is wrong.
+        InputError: as `read_members` and `from_checkpoints`, and for a wrong key.
     """
     members = read_members(as_list(composed.checkpoint), composed.trust)
     config = apply_overrides(members[0].config, composed, HydraConfig.get().overrides.task)
@@ -69,7 +69,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
-    """The model, for the accelerator that was typed; the stored one need not exist here."""
+    """Builds the model on the given accelerator; the stored one may not exist on this machine."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = resolve_threads(config.threads, chosen, config.model.hidden, 1)
@@ -80,29 +80,29 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
 
 
 def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
-    """The checkpoints that files name, the members of an ensemble if there are several.
+    """Reads checkpoints, the members of an ensemble if there are several.
 
     A run folder stands for its best checkpoint; an artifact of W&B is downloaded.
 
     Raises:
-        InputError: as `read_checkpoint` and `download`; and where members differ in what an
-            ensemble shares.
+        InputError: as `read_checkpoint` and `download`; and if members differ in vocabularies,
+            languages or tokenizer.
     """
     members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
-        raise InputError(f"checkpoint={named}: must be a file, or several as [a,b,c]")
+        raise InputError(f"checkpoint={named}: must be a file, or several: [a,b,c]")
     first, *others = members
     for other in others:
         if _language_of(other) != _language_of(first):
             raise InputError(
-                f"checkpoint={other.path}: its vocabularies, languages or tokenizer are not those of "
-                f"{first.path}; models are averaged word by word"
+                f"checkpoint={other.path}: its vocabularies, languages or tokenizer differ from "
+                f"{first.path}; an ensemble averages word by word"
             )
     return members
 
 
 def _language_of(checkpoint: Checkpoint) -> list[Any]:
-    """What all members of an ensemble have in common."""
+    """Returns what all members of an ensemble must share."""
     config = checkpoint.config
     states = [vocabulary.state() for vocabulary in checkpoint.vocabularies]
     return [*states, config.data.languages, config.tokenizer]
@@ -116,13 +116,13 @@ def _path_of(file: str) -> Path:
 
 
 def download(name: str) -> Path:
-    """Downloads the one checkpoint of an artifact that `WandbLogger(log_model=true)` logged.
+    """Downloads the checkpoint of an artifact logged by `WandbLogger(log_model=true)`.
 
     Args:
         name: `wandb:ENTITY/PROJECT/NAME:ALIAS`.
 
     Raises:
-        InputError: for a misspelt name, without a key, and where W&B does not give one file.
+        InputError: for a misspelt name, without a key, and if W&B does not provide one file.
     """
     match = ARTIFACT.fullmatch(name)
     if not match or "/.." in name:
@@ -144,15 +144,15 @@ def download(name: str) -> Path:
 
 
 def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
-    """The model of a checkpoint, or the ensemble of several, on the CPU.
+    """Builds the model of a checkpoint, or the ensemble of several, on the CPU.
 
     Args:
-        members: of `read_members`.
-        config: the first one's, with the settings of what it is to do.
+        members: returned by `read_members`.
+        config: configuration of the first member, with overrides.
 
     Raises:
-        InputError: where a model cannot be built, its weights do not fit it, its attention cannot
-            be replaced, or it has no dictionary for `search.replace_unk=dictionary`.
+        InputError: if a model cannot be built, its weights do not fit, its attention cannot be
+            replaced, or it has no dictionary for `search.replace_unk=dictionary`.
     """
     first, *others = members
     networks = [first.network(config), *(member.network() for member in others)]
@@ -169,7 +169,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces the weights of a network's attention as `evaluation.attention` says.
+    """Replaces the attention weights of a network as `evaluation.attention` specifies.
 
     Raises:
         InputError: naming the checkpoint, if it has no global attention.
@@ -179,7 +179,7 @@ def intervene(network: Network, kind: str, checkpoint: str) -> None:
         return
     if not isinstance(context, Attention) or isinstance(context, LocalAttention):
         raise InputError(
-            f"checkpoint={checkpoint}: has no attention whose weights could be replaced; leave out "
+            f"checkpoint={checkpoint}: has no attention weights to replace; leave out "
             f"evaluation.attention={kind}"
         )
     network.decoder.context = Intervention(context, kind)

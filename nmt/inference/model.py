@@ -1,8 +1,8 @@
 """`Model`: a trained model that translates, scores and encodes sentences (`nmt.load`).
 
-Test sets, `nmt.translate`, `nmt.score` and Python programs all take this path: a batch of sentences
-becomes hypotheses (`Model.search`), likelihoods and attention (`Model.force_decode`), and sentences of
-words with both (`Model.describe`).
+Test sets, `nmt.translate`, `nmt.score` and Python programs all use it: `Model.search` finds the
+hypotheses of a batch of sentences, `Model.force_decode` computes likelihoods and attention, and
+`Model.describe` turns hypotheses into sentences with both.
 
 S source symbols, T target symbols, both with `</s>`; J source words, I target words without it.
 """
@@ -37,7 +37,7 @@ from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 from nmt.utils.workers import map_batches
 
-RUNNERS_UP = 5  # symbols listed per step, as the page shows them
+RUNNERS_UP = 5  # symbols listed per step, for the page
 
 Words = Sequence[str]
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ class Model:
         source, target: the vocabularies.
         config: `search`, `evaluation`, the languages, the precision and the threads are used.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
-        checkpoints: the file, or the files of an ensemble.
+        checkpoints: the checkpoint file, or those of an ensemble.
     """
 
     network: Network | Ensemble
@@ -66,7 +66,7 @@ class Model:
         return f"<{self.config.name}, {', '.join(map(str, self.checkpoints))}>"
 
     def detokenise(self, words: Words) -> str:
-        """Words of the target language as ordinary text."""
+        """Joins words of the target language to ordinary text."""
         return tokenisers(self.config.data, self.config.tokenizer)[1].detokenise(words)
 
     @overload
@@ -85,14 +85,14 @@ class Model:
         attention: bool = True,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
-        """The best translation of each sentence, in order; of a single string, its translation.
+        """Returns the best translation of each sentence, in order; for a single string, one.
 
         Args:
             sentences: ordinary text, one sentence each.
-            beam: hypotheses that are kept (`search.beam_size`); None: as in the checkpoint.
-            nbest: number of translations in `ScoredSentence.nbest`; the beam is as wide at least.
+            beam: hypotheses kept per sentence (`search.beam_size`); None: as in the checkpoint.
+            nbest: number of translations in `ScoredSentence.nbest`, and minimum beam size.
             tokenised: the sentences hold tokens separated by spaces.
-            attention: force-decode the translations for attention and log-probabilities.
+            attention: also compute attention and log-probabilities, by teacher forcing.
             search: other keys of the section `search`, such as `length_penalty=0.6`.
 
         Raises:
@@ -121,7 +121,7 @@ class Model:
     def score(
         self, pairs: Sequence[Sequence[str]], *, tokenised: bool = False
     ) -> list[ScoredSentence]:
-        """The log-probability of given translations, and their alignment, in order.
+        """Returns log-probability and alignment of given translations, in order.
 
         Args:
             pairs: (source, target), ordinary text, one sentence each. A target word outside the
@@ -130,7 +130,7 @@ class Model:
 
         Raises:
             RunError: if a probability is NaN.
-            ValueError: for a pair that does not have two sentences.
+            ValueError: if a pair does not have two sentences.
         """
         sources = self._words([source for source, _ in pairs], tokenised)
         targets = self._words([target for _, target in pairs], tokenised, side=1)
@@ -151,22 +151,22 @@ class Model:
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The vectors of each sentence that the decoder is given.
+        """Returns the encoder's vectors for each sentence.
 
         Args:
             sentences: ordinary text, one sentence each.
             tokenised: the sentences hold tokens separated by spaces.
 
         Returns:
-            For each sentence its annotations (S, A), one a symbol with `</s>`, and the vector (H,)
-            that the first state is made from: for RNNencdec all that its decoder reads.
+            For each sentence its annotations (S, A), one per symbol including `</s>`, and the vector
+            (H,) that s_0 is computed from; the decoder of RNNencdec reads only this vector.
 
         Raises:
-            TypeError: for an ensemble, whose models have no vectors in common.
+            TypeError: for an ensemble, whose models have different vectors.
         """
         network = self.network
         if not isinstance(network, Network):
-            raise TypeError("encode: an ensemble has no vectors of its own; load one checkpoint")
+            raise TypeError("encode: an ensemble has several encoders; load one checkpoint")
         words = self._words(as_list(sentences), tokenised)
         ids = [self.source.encode(each) for each in words]
 
@@ -182,7 +182,7 @@ class Model:
         return self.map_sentences(list(map(len, ids)), work)
 
     def searching(self, **search: Any) -> Model:
-        """The model with other keys of the section `search`, where they are not None.
+        """Returns the model with changed keys of the section `search`; None changes nothing.
 
         Raises:
             InputError: as `translate`, and for a dictionary that the checkpoint lacks.
@@ -193,8 +193,8 @@ class Model:
         settings.beam_size = max(settings.beam_size, settings.nbest)
         if settings.replace_unk == "dictionary" and self.dictionary is None:
             raise InputError(
-                f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; a "
-                "training with attention and tokenizer=words learns one; or take copy"
+                f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; "
+                "training with attention and tokenizer=words learns one; or use copy"
             )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))
 
@@ -206,17 +206,17 @@ class Model:
         *,
         shared: bool = False,
     ) -> list[Result]:
-        """Applies `work` to sentences in batches of like length; the results are in their order.
+        """Applies `work` to batches of similar length; returns results in sentence order.
 
         The longest sentences come first. The batches are the same for any number of ranks. On a CPU
-        each thread works on a batch of its own, which changes no result. The arithmetic is that of
+        each thread computes its own batches, which changes no result. The precision is
         `trainer.precision`.
 
         Args:
-            lengths: of the sentences.
-            work: the positions of a batch's sentences to a result for each.
-            advance: is given the number of sentences that are done after each batch.
-            shared: each rank works on a share of the sentences, and gets all results.
+            lengths: lengths of the sentences.
+            work: maps the indices of a batch's sentences to a result per sentence.
+            advance: called after each batch with the number of finished sentences.
+            shared: each rank computes a share of the sentences, and returns all results.
         """
         options, threads, device = self.config.trainer, self.config.threads, self.network.device
         rank, world = rank_and_world() if shared else (0, 1)
@@ -238,7 +238,7 @@ class Model:
     def search(
         self, sources: Sequence[Words], *, forbid_unknown: bool = False
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of a batch of source sentences; see `beam_search`."""
+        """Returns the hypotheses of a batch of source sentences; see `beam_search`."""
         if not sources:
             return []
         ids = [self.source.encode(words) for words in sources]
@@ -248,14 +248,14 @@ class Model:
     def force_decode(
         self, sources: Sequence[Words], targets: Sequence[Sequence[int]], runners_up: bool = False
     ) -> list[ScoredSentence]:
-        """The likelihood and attention of a batch of given translations; `text` stays empty.
+        """Computes likelihood and attention of given translations by teacher forcing.
 
-        Subwords become words: a word has the sum of its subwords' log-probabilities.
+        A word has the sum of its subwords' log-probabilities. `text` stays empty.
 
         Args:
             sources: words of each sentence.
-            targets: ids of each translation, END last.
-            runners_up: list the most probable other symbols, which costs the logits once more.
+            targets: ids of each translation, with END.
+            runners_up: list the most probable other symbols; computes the logits again.
 
         Raises:
             RunError: if a probability is NaN.
@@ -278,7 +278,7 @@ class Model:
         results = []
         for n, (words, source, target) in enumerate(zip(sources, ids, targets, strict=True)):
             index = self.target.word_index(target)
-            first = first_symbols(index).tolist()  # of each word
+            first = first_symbols(index).tolist()  # first symbol of each word
             log_p = (-nll[n, : len(target)]).tolist()
             ends = itertools.pairwise([*first, len(target)])
             sentence = ScoredSentence(
@@ -311,13 +311,13 @@ class Model:
         attended: Collection[int] = (),
         runners_up: bool = False,
     ) -> list[ScoredSentence]:
-        """The words of hypotheses, `<unk>` replaced as `search.replace_unk` says.
+        """Turns hypotheses into sentences, with `<unk>` replaced as `search.replace_unk` says.
 
         Args:
-            pairs: source words, and a hypothesis of the search.
-            attended: positions of the pairs that are force-decoded for their attention, as those
-                whose unknown words are replaced are anyway.
-            runners_up: as of `force_decode`.
+            pairs: source words and a hypothesis of `search`.
+            attended: indices of the pairs that also need attention and log-probabilities; pairs whose
+                unknown words are replaced always have them.
+            runners_up: as in `force_decode`.
         """
         settings = self.config.search
         replace = settings.replace_unk != "none"
@@ -352,12 +352,12 @@ class Model:
         return results
 
     def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
-        """The words of lines of the source (side 0) or target language."""
+        """Splits lines of the source (side 0) or target language into words."""
         moses = tokenisers(self.config.data, self.config.tokenizer)[side]
         return [split(line) if tokenised else moses.tokenise(line) for line in lines]
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids (B, S) and mask (B, S) of some sentences on the network's device."""
+        """Returns padded ids (B, S) and mask (B, S) on the network's device."""
         source, mask = pad(ids)
         return source.to(self.network.device), mask.to(self.network.device)
 
@@ -368,15 +368,15 @@ def replace_unknown_words(
     source: Words,
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Writes the attended source word, or its translation, for each `<unk>` (Luong et al., 2015).
+    """Replaces each `<unk>` by its attended source word or a translation (Luong et al., 2015).
 
-    `<unk>` stays where no source word is attended to, and without attention.
+    `<unk>` stays if no source word is attended to, or without attention.
 
     Args:
-        words: (I,) of a translation, without `</s>`; None for `<unk>`.
-        weights: (I + 1, J + 1) of attention.
-        source: (J,) words, as they were before the shortlist.
-        dictionary: translations; a word that it lacks, such as a name or a number, is copied.
+        words: (I,) words of a translation, without `</s>`; None for `<unk>`.
+        weights: (I + 1, J + 1) attention weights.
+        source: (J,) words of the text, including words outside the shortlist.
+        dictionary: translations; other words, such as names and numbers, are copied.
 
     >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
     >>> replace_unknown_words(["le", None], attention, ["the", "cat"])

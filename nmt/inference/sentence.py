@@ -1,4 +1,4 @@
-"""`ScoredSentence`: what a model says of a sentence and its translation."""
+"""`ScoredSentence`: a translation with its score and alignment."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from nmt.evaluation.results import as_json
 
 @dataclass(frozen=True, eq=False)
 class ScoredSentence:
-    """A target sentence and its score by a model; I target words, J source words.
+    """A target sentence with its score; I target words, J source words.
 
     Attributes:
         source: the J source words, without `</s>`.
         tokens: the I target words, without `</s>`.
         text: the target sentence as ordinary text.
-        score: for a translation the score that the search ranks by: log p(text | source) in nats,
-            `</s>` included, divided by length^p with a length penalty. For a given pair the
-            log-probability. NaN for an empty line, which is not translated.
-        symbols: predicted symbols: words or subwords, and `</s>`.
-        unknown: positions of the `<unk>` that were not replaced.
-        log_probabilities: (I + 1,) of each word and of `</s>`, in nats; None if not computed.
-        weights: (I + 1, J + 1) of attention; row i has the weights α_ij of the step that wrote word
-            i (equation 6 of the paper's section 3.1) and sums to 1; the last row and column are
-            those of `</s>`. None without attention.
+        score: for a translation the search's score: log p(text | source) in nats, including `</s>`,
+            divided by length^p with a length penalty. For a given pair the log-probability. NaN for
+            an empty line, which is not translated.
+        symbols: number of predicted symbols: words or subwords, and `</s>`.
+        unknown: positions of `<unk>` that were not replaced.
+        log_probabilities: (I + 1,) log p of each word and of `</s>`, in nats; None if not computed.
+        weights: (I + 1, J + 1) attention weights; row i holds the weights α_ij of the step that
+            predicts word i (equation 6 of the paper's section 3.1) and sums to 1; the last row and
+            column belong to `</s>`. None without attention.
         log_normaliser: (I + 1,) log Z_i, with e_ij = log α_ij + log Z_i; None without attention.
-        runners_up: (I + 1,) the most probable other symbols of each step, with log-probabilities.
-        nbest: the best translations, this one first; empty for a given pair.
+        runners_up: (I + 1,) lists of the most probable other symbols, with log-probabilities.
+        nbest: the best translations, starting with this one; empty for a given pair.
     """
 
     source: list[str]
@@ -53,7 +53,7 @@ class ScoredSentence:
         return "" if self.weights is None else format_links(hard_links(self.weights))
 
     def row(self, number: int, reference: list[str] | None = None) -> Record:
-        """A line of `alignments/<set>.jsonl` (`nmt.evaluation.records.write_alignments`)."""
+        """Returns a line of `alignments/<set>.jsonl` (`nmt.evaluation.records.write_alignments`)."""
         entropy = None if self.weights is None else attention_entropy(self.weights)
         return {
             "id": number,
@@ -70,7 +70,7 @@ class ScoredSentence:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `alignments=json` prints of a translation."""
+        """Returns the fields of a translation that `alignments=json` prints."""
         return {
             "tokens": self.tokens,
             "score": self.score,

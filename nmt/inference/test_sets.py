@@ -1,8 +1,7 @@
-"""The test protocol: test sets translated, scored and written to the folder of a run.
+"""The test protocol: translates and scores test sets, and writes the files of a run.
 
 Every sentence is force-decoded, translated, and translated without `<unk>` if its pair has only
-known words. Rank r takes every N-th batch, so that the results do not depend on the number of
-devices.
+known words. Of N ranks each takes every N-th batch; batches and results do not depend on N.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
 
-Row = dict[str, Any]  # of scores.csv
-Sets = Mapping[str, list[Record]]  # the sentences of test sets, by name
-# The sentences of a test set, and its name, to records with translations, and alignments.
+Row = dict[str, Any]  # a row of scores.csv
+Sets = Mapping[str, list[Record]]  # sentences by name of the test set
+# Maps the sentences and the name of a test set to records with translations, and alignments.
 System = Callable[[list[Record], str], tuple[list[Record], list[Record]]]
 
 
 def held_out_splits(
     config: Config, vocabularies: Vocabularies, names: Sequence[str]
 ) -> Iterator[Pairs]:
-    """The named test sets of `data.test` (all without names), encoded with given vocabularies.
+    """Yields the named test sets of `data.test` (all if no names), encoded with vocabularies.
 
     Raises:
         InputError: for an unknown name, or a text that cannot be read.
@@ -54,7 +53,7 @@ def held_out_splits(
     known = config.data.test
     if not known:
         raise InputError(
-            "data.test: the checkpoint names no test set; add +data.test.NAME.source=FILE"
+            "data.test: the checkpoint has no test set; add +data.test.NAME.source=FILE"
         )
     if missing := [name for name in names if name not in known]:
         raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
@@ -63,7 +62,7 @@ def held_out_splits(
 
 
 def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
-    """The sentences of test sets, without translations.
+    """Reads the sentences of test sets, without translations.
 
     Raises:
         InputError: for a gold alignment that does not fit, naming file and line.
@@ -72,9 +71,9 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
 
 
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
-    """What records say of the sentences of a test set, whoever translates them.
+    """Returns records of the sentences of a test set, for any system to translate.
 
-    A sentence with gold links has them in `gold`, which is not written.
+    Gold links are in `gold`, which is not written to files.
     """
     vocabularies = split.source_vocabulary, split.target_vocabulary
     sentences = []
@@ -96,15 +95,15 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
 
 
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> list[Row]:
-    """Translates and scores each test set, and the inputs that `stress` joins its sentences to.
+    """Translates and scores each test set, and the joined inputs of `stress`.
 
     Every rank translates its share.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         sets: the test sets.
-        folder: of the run; rank 0 writes `translations/` and `alignments/` there.
-        translate: `translate_set` of a model, or another system.
+        folder: run folder; rank 0 writes `translations/` and `alignments/` there.
+        translate: `translate_set` with a model, or another system.
 
     Returns:
         On rank 0 the rows of `scores.csv`.
@@ -140,13 +139,13 @@ def translate_set(
     """Force-decodes and translates every sentence of a test set.
 
     Args:
-        model: on the device of this rank.
-        sentences: of `read_sentences` or `join_sentences`.
-        name: of the test set.
+        model: model on the device of this rank.
+        sentences: returned by `read_sentences` or `join_sentences`.
+        name: name of the test set.
 
     Returns:
-        On every rank the record of each sentence (`nmt.evaluation.records`), and the alignment of the
-        `report.sentences` that are kept step by step, both in the order of the set.
+        On every rank the record of each sentence (`nmt.evaluation.records`), and the alignments of
+        `report.sentences` sentences for the page, both in the order of the set.
     """
     config, edges = model.config, list(model.config.evaluation.edges or ())
     kept = set(records.choose_kept(sentences, config.report.sentences, edges))
@@ -165,7 +164,7 @@ def translate_set(
 def decode(
     model: Model, sentences: Sequence[Record], kept: set[int]
 ) -> list[tuple[Record, Record | None]]:
-    """The record of each sentence of a batch, with its alignment if its id is in `kept`."""
+    """Returns the record of each sentence of a batch, and its alignment if its id is in `kept`."""
     sources = [each["source"] for each in sentences]
     targets = [model.target.encode(each["reference"]) for each in sentences]
     references = model.force_decode(sources, targets)
@@ -192,7 +191,7 @@ def decode(
 
 def _translation(sentence: Record, translation: ScoredSentence) -> Record:
     words: list[str | None] = list(translation.tokens)
-    for place in translation.unknown:  # matches no word of a reference
+    for place in translation.unknown:  # None matches no word of a reference
         words[place] = None
     return {
         "hypothesis": translation.tokens,
@@ -204,7 +203,7 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """NLL of the reference; entropy, weight on `</s>` and counts of links of its attention."""
+    """Returns NLL of the reference, and entropy, weight on `</s>` and link counts of attention."""
     record: Record = {"nll": -forced.score}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())

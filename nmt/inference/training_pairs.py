@@ -1,4 +1,4 @@
-"""A trained model on pairs of its training text: their likelihood, and the dictionary they teach."""
+"""Applies a trained model to training pairs: their likelihood, and a dictionary."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from nmt.evaluation.alignment import Link, hard_links, word_weights
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# Pairs in which the links of a word are counted; more hardly change which target word wins.
+# Pairs per word in which links are counted; more would hardly change the result.
 OCCURRENCES = 10
 
-Advance = Callable[[int], object]  # is given the number of pairs done
+Advance = Callable[[int], object]  # called with the number of finished pairs
 
 
 def training_sample(train: Pairs, pairs: int) -> Rows:
-    """Numbers of the same training pairs for every run on a text, evenly spaced over the corpus."""
+    """Indices of training pairs, evenly spaced; the same for every run on a text."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
 
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
-    """Mean NLL of training pairs in nats per sentence, the same on every rank.
+    """Returns the mean NLL of training pairs in nats per sentence, the same on every rank.
 
     Args:
-        model: on the device of this rank.
+        model: model on the device of this rank.
         train: training pairs.
-        rows: numbers of the pairs.
-        advance: counts the progress.
+        rows: indices of the pairs.
+        advance: called with the number of finished pairs.
     """
 
     def work(places: list[int]) -> list[float]:
@@ -48,20 +48,20 @@ def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _
 def learn_dictionary(
     model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None
 ) -> dict[str, str]:
-    """The target word that attention links most often to each source word, the same on every rank.
+    """Finds the target word that attention links most often to each source word, on every rank.
 
-    Words outside the shortlists are among them.
+    This includes words outside the shortlists.
 
     Args:
-        model: with attention, on the device of this rank.
-        train, rows, advance: as of `mean_nll`.
+        model: model with attention, on the device of this rank.
+        train, rows, advance: as in `mean_nll`.
     """
     network = model.network
     assert isinstance(network, Network)  # an ensemble is not trained
 
     def work(places: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
         batch = train.batch(rows[places]).to(network.device)
-        # Not network(batch): the probabilities of words are most of the work.
+        # Not network(batch), which would spend most time on the probabilities of words.
         memory = network.encode(batch.source, batch.source_mask)
         _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)
         assert attention is not None
@@ -83,15 +83,15 @@ def learn_dictionary(
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
-    """The rows that teach a dictionary something, in their order.
+    """Returns the rows that a dictionary needs, in order.
 
-    A pair is left out if each of its source words stands in `occurrences` of the pairs taken before
-    it: links of frequent words are then known, and most of a corpus is frequent words.
+    A pair is skipped if `occurrences` earlier pairs already contain each of its source words, which
+    is true for most pairs of a corpus.
 
     Args:
-        pairs: the split that `rows` are numbers of.
-        rows: (N,) numbers of pairs.
-        occurrences: pairs in which a word is wanted.
+        pairs: pairs of a split.
+        rows: (N,) indices into `pairs`.
+        occurrences: number of pairs needed per word.
     """
     seen: Counter[str] = Counter()
     kept = []
@@ -106,18 +106,18 @@ def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES
 def count_links(
     pairs: Iterable[tuple[Sequence[str], Sequence[str], Iterable[Link]]],
 ) -> dict[str, str]:
-    """The target word that each source word is most often linked to.
+    """Returns the target word that each source word is most often linked to.
 
     Args:
         pairs: source words, target words and links (source word, target word) of each sentence.
 
     Returns:
-        Source word to target word; among equally frequent ones the first in character order.
+        Source word to target word; ties go to the first in character order.
 
     >>> count_links([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
     {'red': 'rouge', 'cat': 'chat'}
     """
     counts = Counter((source[j], target[i]) for source, target, links in pairs for j, i in links)
-    # the last entry of a source word stays: its most frequent translation
+    # in a dictionary the last entry of a source word wins: its most frequent translation
     ranked = sorted(counts, key=lambda link: link[1], reverse=True)
     return dict(sorted(ranked, key=counts.__getitem__))

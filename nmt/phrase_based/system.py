@@ -1,9 +1,9 @@
-"""Training Thot's phrase-based system, and translating with it.
+"""Trains Thot's phrase-based system, and translates with it.
 
 The trainer of sil-machine does what Moses' train-model.perl does: word alignment in both directions,
-a symmetrised phrase table and a trigram language model of the target side. Its own tuning takes
-sentences from the training pairs and loads the model anew for every set of weights, so that
-`nmt.phrase_based.training` is used in its place.
+a symmetrised phrase table and a trigram language model of the target side. Its own tuning would use
+training pairs and reload the model for every set of weights, so `nmt.phrase_based.training` replaces
+it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ EXTRA = "phrase-based"
 PHRASE_TABLE = "model.ttable"
 OPTIONS = 10  # translations per source phrase that the search considers
 STACK = 10  # hypotheses in each stack of the search
-MAX_PHRASE_WORDS = 20  # of the source; sil-machine extracts phrases of at most 10
-BATCH = 32  # sentences translated between two steps of a progress bar
+MAX_PHRASE_WORDS = 20  # source words; sil-machine extracts phrases of at most 10
+BATCH = 32  # sentences per step of the progress bar
 SIDES = ("source", "target")
-ALIGNER = "hmm"  # of words, for the extraction of phrases
+ALIGNER = "hmm"  # word aligner for the extraction of phrases
 WEIGHTS = (
     "words",
     "language_model",
@@ -49,18 +49,18 @@ def check_installed() -> None:
 
 
 def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseBasedConfig) -> None:
-    """Trains a system and leaves its tables in `folder`.
+    """Trains a system and writes its tables into `folder`.
 
-    Thot holds the interpreter for minutes, in which no signal is handled: it runs in a process of
-    its own.
+    Thot runs in a process of its own, since it holds the interpreter for minutes, during which no
+    signal is handled.
 
     Args:
         pairs: source and target sentences, tokens separated by spaces.
         folder: for the translation model (`tm`) and the language model (`lm`).
-        config: which aligner aligns the words.
+        config: settings of the system.
 
     Raises:
-        RuntimeError: if the training fails; its process prints the traceback.
+        RuntimeError: if the training fails; its process prints a traceback.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as scratch:
@@ -86,12 +86,12 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
 
 
 def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
-    """Trains on the files in `scratch`, in a process of its own."""
+    """Trains on the files in `scratch`; runs in the process that `train_system` starts."""
     from machine.corpora import TextFileTextCorpus
     from machine.translation.thot import ThotSmtModelTrainer
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the waiting process kills this one
-    tempfile.tempdir = str(scratch)  # for the trainer's tables of gigabytes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent kills this process
+    tempfile.tempdir = str(scratch)  # the trainer writes gigabytes there
     source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
     corpus = source.align_rows(target)
     with ThotSmtModelTrainer(ALIGNER, corpus, _parameters(folder, config)) as trainer:
@@ -101,13 +101,13 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
 
 
 class PhraseBased:
-    """A trained system, loaded.
+    """A loaded system.
 
     Args:
-        folder: that `train_system` filled.
+        folder: folder of `train_system`.
         config: settings of the search.
-        sources: the sentences to translate. Only their phrases are loaded, in a tenth of the time or
-            less, with the same translations. None: all phrases.
+        sources: the sentences to translate. Only their phrases are loaded, which takes a tenth of the
+            time or less and gives the same translations. None: all phrases.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class PhraseBased:
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Of the features, in the order of `WEIGHTS`."""
+        """Weights of the features, in the order of `WEIGHTS`."""
         return tuple(self._model.weights)
 
     @weights.setter
@@ -140,7 +140,7 @@ class PhraseBased:
     def translate(
         self, sources: Sequence[Sequence[str]], progress: str | None = None
     ) -> list[list[str]]:
-        """The best translation of each sentence; an unknown word is copied.
+        """Returns the best translation of each sentence; unknown words are copied.
 
         Args:
             sources: words of each sentence.
@@ -159,7 +159,7 @@ class PhraseBased:
         return translations
 
     def close(self) -> None:
-        """Frees the tables, which lie outside Python's memory."""
+        """Frees the tables, which are outside Python's memory."""
         self._decoder.clear()
         self._model.clear()
 
@@ -178,10 +178,10 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
 
 
 def _filter_phrases(folder: Path, filtered: Path, sources: Iterable[Sequence[str]]) -> None:
-    """Makes tables whose phrase table has only phrases of some sentences, as Moses' filtering does.
+    """Links the tables, with a phrase table filtered to some sentences, as Moses' filtering does.
 
-    A line is `target phrase ||| source phrase ||| count of the target phrase, of both`: leaving out
-    the lines of other phrases changes no probability of a phrase that stays.
+    A line is `target phrase ||| source phrase ||| count of the target phrase, of both`: removing the
+    lines of other phrases changes no probability of the remaining ones.
     """
     from machine.translation.thot.thot_utils import escape_tokens
 

@@ -1,4 +1,4 @@
-"""A phrase-based system trained on the text of a run and tuned on its development set."""
+"""Trains a phrase-based system on the text of a run, and tunes it on the development set."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ log = logging.getLogger(__name__)
 
 Weights = tuple[float, ...]
 TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
-SIGNED = (0, 2)  # penalties and bonuses by length: may be negative
-STEPS = (0.5, 0.25, 0.125)  # of each pass over all weights, relative to the weight
-LEAST = 0.2  # a weight of less moves as one of this size
+SIGNED = (0, 2)  # length penalties and bonuses: may be negative
+STEPS = (0.5, 0.25, 0.125)  # step of each pass over all weights, relative to the weight
+MIN_SIZE = 0.2  # steps of smaller weights are relative to this
 
 
 @contextmanager
 def tuned_system(
     config: Config, text: Prepared, folder: Path
 ) -> Iterator[tuple[PhraseBased, dict[str, Any], dict[str, Any]]]:
-    """A system that has been trained and tuned; its tables are freed at the end.
+    """Trains and tunes a system, and frees its tables after the block.
 
     Args:
         config: `phrase_based` and `trainer.enable_progress_bar` are used.
         text: training, development and test text.
-        folder: for the tables. They are removed at the end; after
-            an interruption the same command in the same folder goes on with them.
+        folder: for the tables. They are removed at the end; after an interruption the same command in
+            the same folder resumes with them.
 
     Yields:
         The system, and `train` and `valid` of results.json.
@@ -50,13 +50,13 @@ def tuned_system(
     hours = _train_once(config, text, folder)
     start = time.monotonic()
     count = min(options.tune_sentences, len(text.valid))
-    tuned_on = [text.valid[int(n)] for n in np.linspace(0, len(text.valid) - 1, count)]
-    tested = [pair for pairs in text.test.values() for pair in pairs]
-    read = [pair["source"] for pair in [*tuned_on, *tested]]
+    dev = [text.valid[int(n)] for n in np.linspace(0, len(text.valid) - 1, count)]
+    test = [pair for pairs in text.test.values() for pair in pairs]
+    needed = [pair["source"] for pair in [*dev, *test]]
     with timed("loading the phrase-based system"):
-        system = PhraseBased(folder, options, read)
+        system = PhraseBased(folder, options, needed)
     with closing(system):
-        sources, references = ([pair[side] for pair in tuned_on] for side in ("source", "target"))
+        sources, references = ([pair[side] for pair in dev] for side in ("source", "target"))
         before, after = tune(system, sources, references, progress)
         sentences = counted(count, "development sentence")
         log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, after)
@@ -68,13 +68,13 @@ def tuned_system(
 
 
 def _train_once(config: BaselineConfig, text: Prepared, folder: Path) -> float:
-    """Makes the tables in a folder unless it has them; returns the hours that this took."""
+    """Trains the tables in a folder unless they exist; returns the hours of training."""
     about = {"text": text.fingerprint}
     complete = folder / "trained.json"  # written last
     if complete.is_file():
         stored = json.loads(complete.read_text())
         if stored.items() >= about.items():
-            log.info("continuing with the tables in %s", folder)
+            log.info("resuming with the tables in %s", folder)
             return float(stored["hours"])
     start = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,18 +92,18 @@ def tune(
     references: Sequence[Sequence[str]],
     progress: bool = False,
 ) -> tuple[float, float]:
-    """Coordinate search: moves one weight at a time by `STEPS`, and keeps what improves BLEU.
+    """Coordinate search: changes one weight at a time by `STEPS` if that improves BLEU.
 
-    A weight that improves it is moved on in its direction. Afterwards the system has the best
-    weights.
+    While BLEU improves, the weight changes further in the same direction. Afterwards the system has
+    the best weights.
 
     Args:
-        system: a loaded system; its weights are where the search starts.
+        system: a loaded system; the search starts from its weights.
         sources, references: development sentences.
         progress: show a progress bar.
 
     Returns:
-        BLEU of the sentences with the first weights, and with the best.
+        BLEU of the sentences with the first weights and with the best.
     """
 
     def score(weights: Weights) -> float:
@@ -130,14 +130,14 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """The weights with one of them moved by a share of its size; positive ones stay positive.
+    """Changes one weight by a share of its size; positive weights stay positive.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)
     >>> moved((0.1, 0.1), 0, -0.5), moved((0.1, 0.05), 1, -0.5)
     ((0.0, 0.1), (0.1, 0.05))
     """
-    value = weights[feature] + share * max(abs(weights[feature]), LEAST)
+    value = weights[feature] + share * max(abs(weights[feature]), MIN_SIZE)
     if feature not in SIGNED and value <= 0:
         return weights
     return (*weights[:feature], round(value, 6), *weights[feature + 1 :])
