@@ -38,7 +38,7 @@ def exiting() -> Iterator[None]:
     except RunError as failure:
         _end(1, failure)
     except Interrupted as stopped:
-        # to torchrun or srun another code of this rank is a crash: it would kill rank 0
+        # torchrun and srun treat a code above 0 as a crash, and would kill rank 0
         _end(0 if rank() else 128 + stopped.signal, stopped)
     except KeyboardInterrupt:
         _end(130, "stopped by Ctrl-C")

@@ -1,4 +1,4 @@
-"""Declares configuration keys (default, meaning, bounds), and lists those of a schema."""
+"""Declares configuration keys (default, meaning, bounds), and lists the keys of a schema."""
 
 from __future__ import annotations
 

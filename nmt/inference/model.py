@@ -52,7 +52,7 @@ class Model:
         source, target: the vocabularies.
         config: `search`, `evaluation`, the languages, the precision and the threads are used.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
-        checkpoints: the checkpoint file, or those of an ensemble.
+        checkpoints: the checkpoint file, or the files of an ensemble.
     """
 
     network: Network | Ensemble
