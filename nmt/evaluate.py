@@ -1,4 +1,4 @@
-"""Runs the whole test protocol on a trained model.
+"""Tests a trained model: translates and scores all test sets.
 
 python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.ckpt
 python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy

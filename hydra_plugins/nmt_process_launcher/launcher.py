@@ -293,28 +293,28 @@ class ProcessLauncher(Launcher):
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
-        taken, jobs = set(earlier.values()), []
+        used, jobs = set(earlier.values()), []
         for number, overrides in enumerate(map(list, job_overrides), first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
             folder, outcome = earlier.pop(signature(overrides), None), "not started"
             if folder is None:
-                number, folder = free_folder(config, sweep, number, taken)
+                number, folder = free_folder(config, sweep, number, used)
             else:
                 number = int(folder.name) if folder.name.isdecimal() else number
                 if key := changed_key(config, folder / ".hydra/config.yaml"):
-                    aside = sweep.with_name(f"{sweep.name}.earlier") / folder.relative_to(sweep)
-                    aside = aside.with_name(f"{aside.name}-{datetime.now():%Y%m%d-%H%M%S}")
-                    aside.parent.mkdir(parents=True, exist_ok=True)
-                    folder.rename(aside)
+                    moved = sweep.with_name(f"{sweep.name}.earlier") / folder.relative_to(sweep)
+                    moved = moved.with_name(f"{moved.name}-{datetime.now():%Y%m%d-%H%M%S}")
+                    moved.parent.mkdir(parents=True, exist_ok=True)
+                    folder.rename(moved)
                     log.warning(
                         "#%d: %s has changed since the job ran; it runs again, its earlier folder "
-                        "is now %s", number, key, aside,
+                        "is now %s", number, key, moved,
                     )  # fmt: skip
                 elif (folder / RESULTS).is_file():
                     outcome = "finished before"
                 elif "resume" in config and "resume" not in map(override_key, overrides):
                     overrides = [*overrides, "resume=auto"]
-            taken.add(folder)
+            used.add(folder)
             command = self._command(number, folder, overrides)
             jobs.append(Job(number, folder, overrides, config, command, outcome))
         return jobs
@@ -351,17 +351,17 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
     return next((key for key in differing if not is_within(key, ("hydra", *RUNTIME_KEYS))), None)
 
 
-def free_folder(config: DictConfig, sweep: Path, first: int, taken: set[Path]) -> tuple[int, Path]:
+def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:
     """Returns the first number, from `first` on, with a free folder (`hydra.sweep.subdir`).
 
     If the subfolder does not depend on the number, returns a used one, which the job will refuse.
     """
-    for number in range(first, first + len(taken) + 1):
+    for number in range(first, first + len(used) + 1):
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.job.num, config.hydra.job.id = number, str(number)
         HydraConfig.instance().set_config(config)  # for `${hydra:...}` in hydra.sweep.subdir
         folder = sweep / str(OmegaConf.select(config, "hydra.sweep.subdir"))
-        if folder not in taken:
+        if folder not in used:
             break
     return number, folder
 
@@ -391,7 +391,7 @@ def summary(jobs: Sequence[Job], sweep: Path) -> str:
     failed = [job for job in jobs if job.process is not None and not job.finished]
     lines += [f"job {job.number} {job.outcome}, its output: {job.console}" for job in failed]
     if finished < len(jobs):
-        typed = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
-        again = ["python", *program()[1:], *typed, override("hydra.sweep.dir", str(sweep))]
-        lines += ["to resume unfinished jobs:", f"  {shlex.join(again)}"]
+        arguments = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
+        command = ["python", *program()[1:], *arguments, override("hydra.sweep.dir", str(sweep))]
+        lines += ["to resume unfinished jobs:", f"  {shlex.join(command)}"]
     return "\n".join(lines)

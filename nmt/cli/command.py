@@ -67,11 +67,11 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
     Raises:
         InputError: for errors of Hydra before `main` begins, in one or two lines.
     """
-    begun = False
+    started = False
 
     @functools.wraps(main)
     def job(composed: DictConfig) -> Any:
-        nonlocal begun
+        nonlocal started
         # Hydra would add lines of its own to the error of a single run
         single = HydraConfig.get().mode is RunMode.RUN
         own_folder = rank() == 0 and name in WITH_FOLDER
@@ -79,7 +79,7 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
             with explaining(SCHEMAS[name]):
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
-                begun = True
+                started = True
                 if own_folder:  # the libraries take seconds to import
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)
@@ -89,6 +89,6 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
         with comparison_pages():
             entry(job)()
     except COMPOSING as error:
-        if begun:
+        if started:
             raise
         raise InputError(explain(error, SCHEMAS[name])) from error

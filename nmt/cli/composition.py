@@ -24,8 +24,8 @@ STARTED = datetime.now()  # start of this process
 def conf_folder() -> Path:
     """Returns the folder `conf/`: next to the package in a checkout, inside it in an installed wheel."""
     package = Path(__file__).resolve().parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
+    packaged = package / "conf"
+    return packaged if packaged.is_dir() else package.parent / "conf"
 
 
 def chosen_file(group: str) -> Path:
@@ -93,8 +93,8 @@ def config_subfolder(folder: str) -> str | None:
     """Returns where Hydra writes the configuration; a resumed run keeps its first one."""
     if rank() > 0:
         return None
-    again = (Path(folder) / ".hydra").exists()
-    return f".hydra/again-{STARTED:%Y%m%d-%H%M%S}" if again else ".hydra"
+    resumed = (Path(folder) / ".hydra").exists()
+    return f".hydra/again-{STARTED:%Y%m%d-%H%M%S}" if resumed else ".hydra"
 
 
 def log_file(folder: str, name: str) -> str:

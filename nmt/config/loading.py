@@ -181,8 +181,8 @@ def apply_overrides(
         InputError: as `load`.
     """
     values, given = to_containers(stored), to_containers(composed)
-    here = () if isinstance(composed, TrainConfig) else HERE
-    for path in (*here, *override_paths(overrides)):
+    local_keys = () if isinstance(composed, TrainConfig) else HERE
+    for path in (*local_keys, *override_paths(overrides)):
         if {path.partition(".")[0]} <= values.keys() & given.keys():
             _copy(given, values, path)
     config = load_plain(values)
@@ -343,8 +343,8 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
     if not is_within(target, trust):
         return False
     with named_by(f"{path}={target}"):
-        home = getattr(get_object(target), "__module__", None) or ""
-    return is_within(home, trust)  # `mine.os.system` starts with mine, but is code of os
+        module = getattr(get_object(target), "__module__", None) or ""
+    return is_within(module, trust)  # `mine.os.system` starts with mine, but is code of os
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

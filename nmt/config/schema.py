@@ -109,8 +109,8 @@ class TokenizerConfig:
     kind: str = key(
         "words", "shortlist of the most frequent words, or subwords", choices=("words", "bpe")
     )
-    source_size: int = key(30000, "number of source words (or subwords)", minimum=1)
-    target_size: int = key(30000, "number of target words (or subwords)", minimum=1)
+    source_size: int = key(30000, "source vocabulary size, in words or subwords", minimum=1)
+    target_size: int = key(30000, "target vocabulary size, in words or subwords", minimum=1)
     joint: bool = key(False, "one vocabulary of source_size for both languages")
     normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
     characters: bool = key(False, "each character of scripts without spaces is a token")
@@ -196,8 +196,8 @@ class SearchConfig:
 
     beam_size: int = key(12, "hypotheses kept per sentence; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
-    max_ratio: float = key(3.0, "maximum length, in symbols per source symbol", above=0)
-    min_ratio: float = key(0.0, "minimum length, in words per source symbol", minimum=0)
+    max_ratio: float = key(3.0, "maximum translation length, in symbols per source symbol", above=0)
+    min_ratio: float = key(0.0, "minimum translation length, in words per source symbol", minimum=0)
     length_penalty: float = key(0.0, "p in the score, log-probability / length^p", minimum=0)
     batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(

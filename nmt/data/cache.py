@@ -55,8 +55,8 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
             cache.mkdir(parents=True, exist_ok=True)
             with FileLock(cache / f".{name}.lock"):
                 if not (folder / FACTS).is_file():
-                    for remains in (folder, unfinished):  # left by a killed process
-                        shutil.rmtree(remains, ignore_errors=True)
+                    for leftover in (folder, unfinished):  # left by a killed process
+                        shutil.rmtree(leftover, ignore_errors=True)
                     unfinished.mkdir()
                     try:
                         write_json(unfinished / FACTS, build(unfinished))

@@ -124,7 +124,7 @@ def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
 
 
 def count_words(rows: pa.Table) -> dict[str, Any]:
-    """Counts the words of each side of encoded rows, and the share of UNKNOWN among its ids."""
+    """Counts words of each side of encoded rows, and the share of UNKNOWN among ids without END."""
     counts = {}
     for side in SIDES:
         ids = pc.list_flatten(rows.column(IDS[side]))

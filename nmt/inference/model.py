@@ -101,10 +101,10 @@ class Model:
         """
         model = self.searching(beam_size=beam, nbest=nbest, **search)
         sources = self._words(as_list(sentences), tokenised)
-        filled = [place for place, words in enumerate(sources) if words]
+        nonempty = [place for place, words in enumerate(sources) if words]
 
         def work(places: list[int]) -> list[tuple[ScoredSentence, ...]]:
-            batch = [sources[filled[place]] for place in places]
+            batch = [sources[nonempty[place]] for place in places]
             lists = model.search(batch)
             pairs = [
                 (words, each) for words, best in zip(batch, lists, strict=True) for each in best
@@ -113,8 +113,8 @@ class Model:
             return [tuple(itertools.islice(described, len(best))) for best in lists]
 
         results = [ScoredSentence([], [], "", math.nan) for _ in sources]
-        lengths = [len(self.source.encode(sources[place])) for place in filled]
-        for place, best in zip(filled, model.map_sentences(lengths, work), strict=True):
+        lengths = [len(self.source.encode(sources[place])) for place in nonempty]
+        for place, best in zip(nonempty, model.map_sentences(lengths, work), strict=True):
             results[place] = dataclasses.replace(best[0], nbest=best)
         return results[0] if isinstance(sentences, str) else results
 
@@ -232,8 +232,8 @@ class Model:
                 mine |= zip(places, results, strict=True)
                 advance(len(places) * world)
         parts = gather(mine) if shared else [mine]
-        everyone = {place: each for part in parts for place, each in part.items()}
-        return [everyone[place] for place in range(len(lengths))]
+        combined = {place: each for part in parts for place, each in part.items()}
+        return [combined[place] for place in range(len(lengths))]
 
     def search(
         self, sources: Sequence[Words], *, forbid_unknown: bool = False
@@ -290,10 +290,10 @@ class Model:
                 log_probabilities=np.array([sum(log_p[start:end]) for start, end in ends]),
             )
             if forced.weights is not None:
-                between = weights[n, : len(target), : len(source)]
-                between = word_weights(between, self.source.word_index(source), index)
+                attention = weights[n, : len(target), : len(source)]
+                attention = word_weights(attention, self.source.word_index(source), index)
                 sentence = dataclasses.replace(
-                    sentence, weights=between, log_normaliser=log_normaliser[n, first]
+                    sentence, weights=attention, log_normaliser=log_normaliser[n, first]
                 )
             if runners_up:
                 likely = (part[n, first].tolist() for part in (best.indices, best.values))

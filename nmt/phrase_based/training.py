@@ -119,10 +119,10 @@ def tune(
             for feature in TUNED:
                 for direction in (1.0, -1.0):
                     start = best_score
-                    while (tried := moved(best, feature, direction * step)) != best:
-                        if (tried_score := score(tried)) <= best_score:
+                    while (candidate := moved(best, feature, direction * step)) != best:
+                        if (new_score := score(candidate)) <= best_score:
                             break
-                        best, best_score = tried, tried_score
+                        best, best_score = candidate, new_score
                     if best_score > start:
                         break
     system.weights = best
