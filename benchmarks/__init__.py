@@ -2,4 +2,4 @@
 
 from nmt.utils.startup import set_up_process
 
-set_up_process()  # as every command does, before torch is imported
+set_up_process()  # like every command, before torch is imported

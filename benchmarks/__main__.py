@@ -1,13 +1,13 @@
-"""Speed and memory of `plain` and `fused`, side by side in one run; see docs/performance.md.
+"""Measures speed and memory of `plain` and `fused` in one run; see docs/performance.md.
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
-    python -m benchmarks.peers                     # beside JoeyNMT and Marian
-    python -m benchmarks.gpu                       # what only a GPU shows
+    python -m benchmarks.peers                     # compared with JoeyNMT and Marian
+    python -m benchmarks.gpu                       # checks that need a GPU
 
-Prints a line of JSON a figure. Versions take turns, so that a busy machine slows them alike; figures
-are medians, and a ratio is that to the first version. Times are CPU seconds for one thread, and
-wall-clock seconds with `--threads 2` and more, or on a GPU.
+Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures
+are medians, and ratios are relative to the first version. Times are CPU seconds for one thread, and
+wall-clock seconds with two or more threads, or on a GPU.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LENGTHS = [50, 100, 200]
 def medians(
     works: Mapping[Any, Callable[[], object]], args: argparse.Namespace
 ) -> dict[Any, float]:
-    """Seconds of each piece of work, which take turns; the first round warms up."""
+    """Measures the seconds of each piece of work, alternating them; the first round warms up."""
     times: dict[Any, list[float]] = {key: [] for key in works}
     clock = time.process_time if args.threads == 1 else time.perf_counter
     for turn in range(args.rounds + 1):
@@ -61,7 +61,7 @@ def name(recurrence: str, bf16: bool) -> str:
 
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Whole updates on the middle batch of a pool."""
+    """Measures whole updates on the middle batch of a pool."""
     words = pool(size, args.device)[POOL // 2]
     works = {}
     for version in VERSIONS:
@@ -80,7 +80,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Searches of 16 sentences, which write as many words as the source has."""
+    """Measures searches of 16 sentences whose outputs are as long as their sources."""
     words = rectangle(size, 16, round(size.words) + 1, args.device)
     net = Net(size, "fused", args.scoring).to(args.device).eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
@@ -95,7 +95,7 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Peak memory of a training step, in processes of their own."""
+    """Measures the peak memory of a training step, each in its own process."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
         for length in LENGTHS:
             peak = measure(size.name, args.scoring, *version, length, args.device)

@@ -1,23 +1,23 @@
-"""How often the intervals of `nmt.evaluation.curves` hold the truth, on simulated test sets.
+"""Measures how often intervals of `nmt.evaluation.curves` contain the true value, by simulation.
 
     python -m benchmarks.coverage [--sets 1000] [--only natural]
     python -m benchmarks.coverage --constant 0.25 [--sets 1000]
 
-A sentence of L words has L translated words, each right with a probability that is drawn for the
-sentence from a beta distribution, so that the expected BLEU at each length is known. Its n-grams match
-where n neighbouring words are right. A row of the table is one way to fall with length, one
-distribution of lengths and one way in which seeds differ. Its cells are the percentages of the sets
-whose interval holds the truth: of the curve (mean over lengths), of retention, and of the lengths at
-which 10, 25 and 50 % are lost. The truth of the first five is the curve smoothed by the kernel, as
-defined; that of the sixth is retention without smoothing. The last column is the percentage of sets in
-which the difference of two equal systems leaves 0 anywhere (nominal: 5).
+A sentence of L words has L translated words. Each is right with a probability that is drawn per
+sentence from a beta distribution, so that the expected BLEU at each length is known. An n-gram matches
+if its n words are right. A row of the table has one curve over length, one distribution of lengths and
+one kind of difference between seeds. Its cells are the percentages of sets whose interval contains the
+true value: for the curve (mean over lengths), for retention, and for the lengths at which 10, 25 and
+50 % are lost. The true value of the first five is the curve smoothed by the kernel, as defined; of the
+sixth it is retention without smoothing. The last column is the percentage of sets in which the band of
+the difference of two equal systems excludes 0 at some length (nominal: 5).
 
 With `--constant`, systems replace spans of words, lose words and insert words, at a rate that differs
-between sentences and does not depend on length. Printed are the percentages of which the test says that
-they fall more, or less, from 10 to 50 words than a system with constant rates of errors (nominal: 2.5
+between sentences and does not depend on length. The output is the percentage of systems that the test
+reports to fall more, or less, from 10 to 50 words than a system with constant error rates (nominal: 2.5
 each).
 
-Legend: N sentences, W words of the longest, G lengths of a curve, n seeds.
+Legend: N sentences, W words of the longest sentence, G lengths of a curve, n seeds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FALLS: dict[str, Fall] = {
 
 @dataclass(frozen=True)
 class Seeds:
-    """How seeds differ: the probability of a right word is multiplied by a factor of the seed."""
+    """How seeds differ: a factor per seed multiplies the probability of a right word."""
 
     count: int = 1
     failing: float = 0.0  # probability that a seed fails
@@ -80,7 +80,7 @@ class Seeds:
         return np.where(fails, 0.6, usual) if self.count > 1 else np.ones(1)
 
     def quadrature(self) -> list[tuple[float, float]]:
-        """Factors and their probabilities, for expectations."""
+        """Returns factors and their probabilities, for expectations."""
         if self.count == 1:
             return [(1.0, 1.0)]
         usual = 0.95 + self.spread * np.linspace(-1, 1, 21)
@@ -96,26 +96,26 @@ SEEDS = {
 
 
 def moments(bleu: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """(..., 4) probabilities that 1 to 4 neighbouring words are right, at a BLEU without a factor."""
+    """Returns probabilities (..., 4) that 1 to 4 neighbouring words are right, given BLEU."""
     means = np.linspace(0.05, 0.99, 2000)
     grid = 100 * np.exp(np.log(_powers(means)).mean(axis=-1))
     return _powers(np.interp(bleu, grid, means)) * factor**ORDERS
 
 
 def _powers(means: np.ndarray) -> np.ndarray:
-    """(..., 4) the expected n-th powers of beta variables of these means."""
+    """Returns the expected n-th powers (..., 4) of beta variables with these means."""
     steps = np.arange(4)
     first = means[..., None] * CONCENTRATION
     return np.cumprod((first + steps) / (CONCENTRATION + steps), axis=-1)
 
 
 def totals(lengths: np.ndarray) -> np.ndarray:
-    """(N, 4) n-grams of sentences."""
+    """Counts the n-grams (N, 4) of sentences."""
     return np.maximum(lengths[:, None] - (ORDERS - 1), 0)
 
 
 def statistics(correct: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(N, 10) statistics of BLEU."""
+    """Returns the BLEU statistics (N, 10)."""
     words = lengths[:, None]
     return np.concatenate([correct, totals(lengths), words, words], axis=1).astype(np.float64)
 
@@ -123,7 +123,7 @@ def statistics(correct: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def simulated(
     lengths: np.ndarray, fall: Fall, factors: np.ndarray, generator: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Statistics (N, 10) of each seed's translations of the same sentences."""
+    """Draws statistics (N, 10) of each seed's translations of the same sentences."""
     means = moments(fall(lengths.astype(float)))[:, 0]
     right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
     inside = np.arange(lengths.max()) < lengths[:, None]
@@ -137,7 +137,7 @@ def simulated(
 
 
 def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """(N,) `natural`: log-normal about 20 words; `even`: as many sentences of each ten words."""
+    """Draws lengths (N,). `natural`: log-normal around 20 words; `even`: uniform."""
     if kind == "even":
         return generator.integers(1, 81, size)
     drawn = generator.lognormal(np.log(20), 0.6, size).round()
@@ -145,7 +145,7 @@ def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.nda
 
 
 def truth(kind: str, fall: Fall, seeds: Seeds) -> Curve:
-    """The curve of infinitely many sentences and seeds."""
+    """Computes the curve for infinitely many sentences and seeds."""
     lengths = draw_lengths(kind, POPULATION, np.random.default_rng(0))
     of = kernel(lengths)
     value = np.zeros(len(of.lengths))
@@ -170,7 +170,7 @@ def curve_of(of: Kernel, tables: list[np.ndarray], resamples: int) -> Curve:
 
 
 def holds(lost: Sequence[float | None], length: float | None, last: float) -> bool:
-    """Whether the interval of a length holds it; a length beyond the curve is not reached."""
+    """Tells whether the interval of a length contains it; beyond the curve it is not reached."""
     _, low, high = lost
     if length is None or length > last:
         return high is None
@@ -185,7 +185,7 @@ def leaves_zero(curve: Curve) -> bool:
 def coverage(
     kind: str, fall: Fall, seeds: Seeds, sets: int, size: int, resamples: int
 ) -> list[float]:
-    """The percentages of a row."""
+    """Computes the percentages of a row."""
     expected, generator = truth(kind, fall, seeds), np.random.default_rng(1)
     kept, exact = expected.retention(), unsmoothed_retention(fall, seeds)
     assert kept is not None
@@ -221,11 +221,11 @@ def coverage(
 def damaged(
     references: list[list[str]], rates: np.ndarray, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Records of a system that errs at these rates of words (N,), otherwise than `constant_error` does.
+    """Simulates a system with these error rates (N,), with other errors than `constant_error`.
 
-    Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words are of
-    other places in the text, and spans are under way when a sentence begins: without either the system
-    would err less in short sentences than in long ones, which is no constant rate.
+    Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words come from
+    elsewhere in the text, and spans can start before a sentence: otherwise the system would make fewer
+    errors in short sentences, so that its rate would not be constant.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -248,7 +248,7 @@ def damaged(
 
 
 def false_verdicts(rate: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """The percentages of sets in which a system without a fall is said to fall more, and to fall less."""
+    """Computes in what percentage of sets the test reports a steeper, and a flatter, fall."""
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)
     settings = EvaluationConfig(resamples=resamples)
@@ -282,10 +282,10 @@ def main() -> None:
     sizes = options.sets, options.sentences, options.resamples
     if options.constant is not None:
         falls, rises = false_verdicts(options.constant, *sizes)
-        print(f"{falls:.1f} % are said to fall more, {rises:.1f} % less")
+        print(f"steeper fall reported in {falls:.1f} %, flatter fall in {rises:.1f} %")
         return
     print(
-        "| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | leaves 0 | s |"
+        "| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | excludes 0 | s |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     plans = [(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS]

@@ -1,10 +1,10 @@
-"""Decides the claims about Europarl anew, from the statistics of sentences on record.
+"""Decides the claims about Europarl again, from the recorded statistics of sentences.
 
     python -m benchmarks.decide
 
-Verdicts, figures and p go into docs/results/claims.csv. The verdict that another statistic or rule
-gave before stays beside the new one, in the column `before`. A claim that needs the text of the
-references (`constant_error`) is not decided here.
+Verdicts, figures and p go into docs/results/claims.csv. The column `before` keeps the verdict of an
+earlier statistic or rule. A claim that needs the text of the references (`constant_error`) is not
+decided here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LINKS = ("links", "sure", "hits_sure", "hits_possible", "on_eos", "words")
 
 
 def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
-    """The runs on record by group, with the records of their sentences."""
+    """Reads the recorded runs by group, with the records of their sentences."""
     groups: dict[str, dict[Any, dict[str, list[dict[str, Any]]]]] = {}
     correct = rows[[f"bleu_correct_{n}" for n in range(1, 5)]].to_numpy()
     known = rows[[f"no_unk_correct_{n}" for n in range(1, 5)]].to_numpy()
@@ -57,7 +57,7 @@ def _totals(words: float) -> list[float]:
 
 
 def decided(claim: Claim, runs: dict[str, list[FinishedRun]]) -> dict[str, Any] | None:
-    """The columns of a claim; None if its groups or its statistic are not on record."""
+    """Returns the columns of a claim; None if its groups or its statistic are not recorded."""
     if claim.statistic == "constant_error" or not set(claim.runs) <= set(runs):
         return None
     replaced = any(name.endswith("_replaced") for name in claim.runs)  # the same models again

@@ -26,7 +26,7 @@ GROUPS = {
 
 
 def europarl_curves() -> dict[str, Curve]:
-    """BLEU over source length by group, with bands over sentences and seeds."""
+    """Draws BLEU over source length by group, with bands over sentences and seeds."""
     rows = pd.read_csv(RECORDS / "sentences" / f"{STUDY}.csv.xz")
     runs = runs_of(rows[(rows["set"] == TEST_SET) & rows["group"].isin(GROUPS)])
     settings = EvaluationConfig()

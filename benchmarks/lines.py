@@ -1,4 +1,4 @@
-"""Measurements as lines of JSON on stdout."""
+"""Prints measurements as lines of JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def print_line(line: Line) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Four digits of every float, which is more than a measurement has."""
+    """Rounds every float to four digits, more than a measurement is accurate."""
     if isinstance(value, float):
         return float(f"{value:.4g}") if abs(value) < float("inf") else str(value)
     if isinstance(value, dict):

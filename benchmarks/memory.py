@@ -1,4 +1,4 @@
-"""Peak memory of one training step, in a process of its own (Linux; on a GPU the allocator's).
+"""Measures the peak memory of one training step, in its own process (Linux; on a GPU the allocator's).
 
 python -m benchmarks.memory laptop additive fused bf16 50 cpu
 """
@@ -17,14 +17,14 @@ from benchmarks.work import BATCH, SIZES, Net, Trainer, rectangle
 def measure(
     size: str, scoring: str, recurrence: str, bf16: bool, length: int, device: str
 ) -> float:
-    """MiB that a step on a batch of one length adds at its peak to what was held before."""
+    """Returns the MiB that a step on a batch of one length adds at its peak."""
     words = [size, scoring, recurrence, "bf16" if bf16 else "float32", str(length), device]
     command = [sys.executable, "-m", "benchmarks.memory", *words]
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def resident(field: str) -> float:
-    """A line of this process's status in MiB: VmHWM, the peak, or VmRSS, what is held now."""
+    """Reads this process's status in MiB: VmHWM (peak memory) or VmRSS (current memory)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 2**10

@@ -2,8 +2,8 @@
 
     python -m benchmarks.records
 
-A table stands between two comments. The first names a study, what to show, a test set, the
-languages and, where not all are wanted, groups of runs by pattern:
+A table is between two comments. The first names a study, what to show, a test set, the languages
+and, to select some, groups of runs by pattern:
 
     <!-- table: multi30k scores test2016 en-fr rnn* -->
     <!-- end of table -->
@@ -43,7 +43,7 @@ OLD_STATISTICS = ("slope", "tenth", "breakpoint")  # straight lines through buck
 
 
 class Records:
-    """What docs/results holds: `scores`, `runs` and `claims`, a frame each."""
+    """The contents of docs/results: frames of `scores`, `runs` and `claims`."""
 
     def __init__(self, folder: Path = RECORDS) -> None:
         text = {
@@ -57,7 +57,7 @@ class Records:
             self.scores[end] = pd.to_numeric(self.scores[end])
 
     def table(self, asked: str) -> str:
-        """The table of a mark, in Markdown."""
+        """Makes the table of a mark, in Markdown."""
         study, kind, *rest = asked.split()
         if study == "claims":
             return claims(self.claims[self.claims["study"] == kind], rest)
@@ -73,12 +73,12 @@ class Records:
 
 
 def with_tables(page: str, records: Records) -> str:
-    """A page with every marked table written anew."""
+    """Replaces every marked table of a page."""
     return TABLE.sub(lambda found: found[1] + records.table(found[2]) + found[4], page)
 
 
 def claims(rows: pd.DataFrame, names: Sequence[str]) -> str:
-    """Claim, verdict and figure of a study's claims."""
+    """Makes a table of a study's claims, verdicts and figures."""
     rows = rows.set_index("name", drop=False)
     cells = []
     for row in rows.loc[list(names)].itertuples():
@@ -107,7 +107,7 @@ def _verdict_figure(row: pd.Series) -> str:
 
 
 def set_scores(runs: pd.DataFrame, found: pd.DataFrame) -> str:
-    """A row for each group: its scores on a test set."""
+    """Makes a row for each group: its scores on a test set."""
     whole = found[(found["aligner"] == "") & found["from"].isna()]
     whole = whole[whole["subset"] != "unknown_words"]
     keys = [key for key in BY_SET if (whole["score"] == key).any()]
@@ -121,7 +121,7 @@ def set_scores(runs: pd.DataFrame, found: pd.DataFrame) -> str:
 
 
 def bleu_by_length(runs: pd.DataFrame, found: pd.DataFrame) -> str:
-    """BLEU of each group by source length."""
+    """Makes a table of each group's BLEU by source length."""
     rows = found[(found["score"] == "bleu") & found["from"].notna() & (found["subset"] == "all")]
     parts = rows[["from", "to"]].drop_duplicates().sort_values("from")
     heads = [bucket_name(int(a), None if pd.isna(b) else int(b)) for a, b in parts.to_numpy()]
@@ -133,7 +133,7 @@ def bleu_by_length(runs: pd.DataFrame, found: pd.DataFrame) -> str:
 
 
 def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, int, pd.DataFrame]]:
-    """Title, seeds, number of runs and rows of each group, in the order of `runs`."""
+    """Returns title, seeds, number of runs and rows of each group, in the order of `runs`."""
     for group, mine in runs.groupby("group", sort=False):
         ensemble = "checkpoint=[" in mine["command"].iloc[0]
         seeds = NONE if ensemble else ", ".join(map(str, mine["seed"]))
@@ -141,7 +141,7 @@ def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, 
 
 
 def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) -> str:
-    """A score with its interval, or the mean and standard deviation over runs; a dash unless all have it."""
+    """Formats a score with its interval, or mean and deviation over runs; a dash unless all have it."""
     values = rows["value"].dropna()
     if values.empty or len(values) < runs:
         return NONE
@@ -151,7 +151,7 @@ def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) 
 
 
 def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = range(2)) -> str:
-    """A table; the columns `texts` are set to the left."""
+    """Formats a table; the columns `texts` are left-aligned."""
     rules = ["---" if place in texts else "---:" for place in range(len(heads))]
     lines = ["| " + " | ".join(row) + " |" for row in [heads, *cells]]
     lines.insert(1, "|" + "|".join(rules) + "|")
@@ -160,7 +160,7 @@ def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = ra
 
 def _digits(score: str) -> int:
     known = REGISTERED.get(score.removesuffix("_no_unk"))
-    return known.digits if known else 3  # of a score that was recorded and is no more
+    return known.digits if known else 3  # of a recorded score that no longer exists
 
 
 def main() -> None:

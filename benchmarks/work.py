@@ -1,4 +1,4 @@
-"""The work that is measured: models of two sizes without anything around them, synthetic text.
+"""The measured work: bare models of two sizes, and synthetic text.
 
 B batch, S source length, T target length.
 """
@@ -47,7 +47,7 @@ Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its m
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of a model, and the text it is measured on."""
+    """Sizes of a model, and of the text for its measurement."""
 
     name: str
     hidden: int
@@ -69,7 +69,7 @@ POOL = 20  # batches sorted by length together
 
 
 class Net(Network):
-    """RNNsearch, or RNNencdec with scoring "none"."""
+    """Builds RNNsearch, or RNNencdec with scoring "none"."""
 
     def __init__(self, size: Size, recurrence: str, scoring: str = "additive") -> None:
         context: Attention | FixedContext
@@ -89,7 +89,7 @@ class Net(Network):
 
 
 class Trainer:
-    """Makes updates of a net; with `graphs` a GPU replays them, and `rehearse` has a CPU do as if."""
+    """Updates a network; with `graphs` a GPU replays updates, which `rehearse` imitates on a CPU."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Trainer:
         self.optimizer.step()
 
     def clip(self) -> Tensor:
-        """The norm of the gradient, which the update takes as at most 1."""
+        """Clips the gradient norm at 1, here or in the update; returns the norm before clipping."""
         if not hasattr(self.optimizer, "clip_next"):
             return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         norm = nn.utils.get_total_norm(gradients_of(self.net))
@@ -130,12 +130,12 @@ class Trainer:
 
 
 def gradients_of(net: nn.Module) -> list[Tensor]:
-    """Of the parameters that have one."""
+    """Returns the gradients of all parameters that have one."""
     return [p.grad for p in net.parameters() if p.grad is not None]
 
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:
-    """20 batches with lengths about `size.words` and up to 50, sorted by length or as they come."""
+    """Draws 20 batches with lengths around `size.words`, at most 50, sorted by length or unsorted."""
     lengths = pair_lengths(size, POOL * BATCH)
     if ordered:
         lengths = lengths[lengths.amax(1).argsort()]
@@ -143,17 +143,17 @@ def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words
 
 
 def pair_lengths(size: Size, pairs: int) -> Tensor:
-    """(pairs, 2) words of source and target, about `size.words` and up to 50."""
+    """Draws (pairs, 2) lengths of source and target, around `size.words`, at most 50."""
     generator = torch.Generator().manual_seed(7)
     normal = torch.randn(pairs, 2, generator=generator)
-    deviation = 0.32 if size.words < 20 else 0.6  # captions differ less in length than speeches
+    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less in length than speeches
     shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
     lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
     return lengths.clamp(2, CAP)
 
 
 def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Words:
-    """Random words with these lengths (B), `</s>` added."""
+    """Draws random words with these lengths (B), and adds `</s>`."""
     sides = []
     for lengths in (source, target):
         mask = torch.arange(int(lengths.max()) + 1) <= lengths.unsqueeze(1)
@@ -164,13 +164,13 @@ def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Wo
 
 
 def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
-    """`rows` pairs, all of `length` symbols on both sides."""
+    """Draws `rows` pairs, all with `length` symbols on both sides."""
     lengths = torch.full((rows,), length - 1)
     return batch(size, lengths, lengths, device)
 
 
 def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesis]]:
-    """A search that writes as many words as each source has: `</s>` comes neither earlier nor later."""
+    """Searches with outputs as long as the sources: `</s>` comes neither earlier nor later."""
     settings = SearchConfig(beam_size=beam, min_ratio=1.0, max_ratio=1.0)
     with torch.autocast(words[0].device.type, torch.bfloat16, enabled=bf16):
         return beam_search(net, *words[:2], settings)
@@ -179,7 +179,7 @@ def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesi
 def seconds(
     run: Callable[[], object], device: str, clock: Callable[[], float] = time.process_time
 ) -> float:
-    """CPU seconds of a call, which others at work on the machine change little; wall on a GPU."""
+    """Measures CPU seconds of a call, which other processes change little; wall-clock on a GPU."""
     if device == "cpu":
         start = clock()
         run()

@@ -1,11 +1,11 @@
-"""Settles on a GPU what only a GPU shows; see docs/performance.md.
+"""Runs the checks and measurements that need a GPU; see docs/performance.md.
 
     python -m benchmarks.gpu                            # everything, under 10 minutes on one GPU
     python -m benchmarks.gpu --only kernels graphs      # some of it
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints a line of JSON an item as soon as the item has ended. The exit code is 1 if an item failed.
+Prints one line of JSON per item as soon as the item has ended. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.gpu import commands, model, speed
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.lines import Line, print_line
 
-# In the order in which they matter, with the seconds after which each is ended
+# In order of importance, with a time limit in seconds
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "machine": (speed.machine, 60),
     "kernels": (model.kernels, 120),
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
-    """Runs an item in a process of its own: what it found, whether that is right, and its error."""
+    """Runs an item in its own process: returns its figures, whether it passed, and its error."""
     folder.mkdir()
     found, log = folder / "found.json", folder / "log.txt"
     process = multiprocessing.get_context("fork").Process(
@@ -98,7 +98,7 @@ def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
 
 
 def _inside(name: str, rehearse: bool, folder: Path, found: Path, log: Path) -> None:
-    """The process of an item; what it prints is kept in a file."""
+    """Runs an item in this process; its output goes to a file."""
     os.setpgid(0, 0)
     sys.stdout = sys.stderr = stream = log.open("w", buffering=1)
     os.dup2(stream.fileno(), 1)

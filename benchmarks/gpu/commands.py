@@ -1,4 +1,4 @@
-"""The commands as they are typed: speed of training, validation and checkpoints; killed and resumed."""
+"""Runs the commands like a user: speed of training, validation and checkpoints; kill and resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.gpu.setting import Findings, Setting
 
 
 def training(setting: Setting, *typed: str) -> list[str]:
-    """The command of every training here: the generated corpus, no figures."""
+    """Returns the command of every training here: the built-in corpus, no figures."""
     return [
         sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "logger=csv",
         f"data={'grammar_tiny' if setting.rehearse else 'grammar'}",
@@ -27,7 +27,7 @@ def training(setting: Setting, *typed: str) -> list[str]:
 
 
 def train(setting: Setting, findings: Findings) -> None:
-    """Updates a second of `nmt.train` at paper sizes."""
+    """Measures updates per second of `nmt.train` at paper sizes."""
     run = setting.folder / "run"
     size = ["regime=tiny", "trainer.max_steps=8", "trainer.val_check_interval=4"]
     if not setting.rehearse:
@@ -39,7 +39,7 @@ def train(setting: Setting, findings: Findings) -> None:
 
 
 def resume(setting: Setting, findings: Findings) -> None:
-    """A run that is killed and resumed ends with the bits of one that was not; then it is used."""
+    """Checks that a killed and resumed run ends with the bits of one that was not; then uses it."""
     size = ["regime=tiny", "trainer.max_steps=16", "trainer.val_check_interval=4"]
     if not setting.rehearse:
         size = ["regime=tiny", "trainer.max_steps=60", "trainer.val_check_interval=20"]
@@ -67,13 +67,13 @@ def resume(setting: Setting, findings: Findings) -> None:
 
 
 def results(run: Path) -> dict[str, Any]:
-    """The content of a run's results.json."""
+    """Reads a run's results.json."""
     found: dict[str, Any] = json.loads((run / "results.json").read_text())
     return found
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
-    """The weights in a run's last checkpoint."""
+    """Reads the weights in a run's last checkpoint."""
     content = torch.load(run / "checkpoints/last.ckpt", map_location="cpu", weights_only=True)
     found: dict[str, torch.Tensor] = content["state_dict"]
     return found

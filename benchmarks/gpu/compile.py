@@ -1,4 +1,4 @@
-"""Compiles the Triton kernels of whole recurrences for a device that need not be there.
+"""Compiles the Triton kernels of whole recurrences, without the device.
 
     python -m benchmarks.gpu --compile                      # sm_90
     python -m benchmarks.gpu --compile --target gfx942
@@ -33,13 +33,13 @@ VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
-    """What Triton asks of a tensor before it compiles; memory of a GPU begins at a multiple of 512."""
+    """The properties of a tensor that Triton needs to compile; GPU memory is aligned to 512 bytes."""
     start = 512 + tensor.storage_offset() * tensor.element_size()
     return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
 
 def gpu_target(name: str) -> Any:
-    """`sm_90` or `gfx942` as Triton writes it."""
+    """Converts `sm_90` or `gfx942` to Triton's target."""
     from triton.backends.compiler import GPUTarget
 
     if name.startswith("gfx"):
@@ -49,7 +49,7 @@ def gpu_target(name: str) -> Any:
 
 @contextmanager
 def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
-    """Within it, a launch compiles and does not run; `found` gets each kernel under its hash."""
+    """Makes launches inside compile without running; `found` collects each kernel by its hash."""
     from torch import Tensor
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
@@ -81,7 +81,7 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 
 
 def runs(source: int, dtype: Any) -> None:
-    """Forward and backward of encoder, decoder with each scoring, and output; updates of Adadelta."""
+    """Runs forward and backward of encoder, decoders and output, and updates of Adadelta."""
     import torch
 
     from nmt.fused.gpu.adadelta import FusedAdadelta
@@ -130,14 +130,14 @@ def runs(source: int, dtype: Any) -> None:
 def compile_all(
     target: str, lengths: Sequence[int] = LENGTHS, types: Sequence[str] = TYPES
 ) -> Iterator[Line]:
-    """A line for each specialisation that the recurrences launch at these source lengths and types.
+    """Returns a line for each specialisation that the recurrences launch at these lengths and types.
 
-    `S` and `dtype` are those at which it was first needed, `registers` are counted a thread, `spills`
-    in bytes that do not fit in them, `shared` in bytes of shared memory, `vector_loads` in instructions
-    that load 16 bytes a thread from global memory. `error` says why a kernel does not compile.
+    `S` and `dtype` are the first ones that needed it; `registers` is per thread, `spills` the bytes
+    that do not fit in them, `shared` the bytes of shared memory, `vector_loads` the instructions that
+    load 16 bytes per thread from global memory. `error` says why a kernel does not compile.
 
     Raises:
-        RuntimeError: in a process whose Triton is the interpreter, which compiles nothing.
+        RuntimeError: if Triton runs as interpreter, which compiles nothing.
     """
     import torch
 
@@ -166,7 +166,7 @@ def compile_all(
 
 
 def measured(kernel: Any, target: str) -> Line:
-    """Registers, spills and loads of a compiled kernel."""
+    """Returns registers, spills and loads of a compiled kernel."""
     if "ptx" in kernel.asm:
         registers, spills = resources_of_ptx(kernel.asm["ptx"], target)
         wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)|cp\.async\.cg\."
@@ -185,7 +185,7 @@ def total(pattern: str, text: str) -> int:
 
 
 def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
-    """Registers a thread and bytes spilled, as the assembler that comes with Triton reports them."""
+    """Returns registers per thread and spilled bytes, as reported by Triton's assembler."""
     from triton.backends.nvidia.compiler import get_ptxas
 
     architecture = re.search(r"\.target (\w+)", ptx)
@@ -204,7 +204,7 @@ def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
 
 
 def main(target: str, lengths: Sequence[int] = LENGTHS, types: Sequence[str] = TYPES) -> int:
-    """Prints the lines of `compile_all`; 1 if a kernel does not compile, else 0."""
+    """Prints the lines of `compile_all`; returns 1 if a kernel does not compile, else 0."""
     status = 0
     for line in compile_all(target, lengths, types):
         status |= "error" in line

@@ -1,4 +1,4 @@
-"""Whole models: gradients, CUDA graphs, repeatability and memory."""
+"""Checks whole models: gradients, CUDA graphs, repeatability and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UPDATES = 20
 
 
 def kernels(setting: Setting, findings: Findings) -> None:
-    """Gradients and updates with kernels against PyTorch's operations, at several source lengths."""
+    """Compares gradients and updates of kernels with PyTorch's operations at several lengths."""
     if setting.rehearse and find_spec("triton") is None:
         findings.note(left_out="Triton is not installed")
         return
@@ -47,7 +47,7 @@ def kernels(setting: Setting, findings: Findings) -> None:
 
 
 def optimizer(setting: Setting, findings: Findings) -> None:
-    """Adadelta with clipping in one kernel against PyTorch's own, at the sizes of the whole model."""
+    """Compares Adadelta with clipping in one kernel with PyTorch's, at the sizes of the model."""
     nets = [setting.net(), setting.net()]
     trainer = setting.trainer(nets[0], bf16=False)
     rule = torch.optim.Adadelta(nets[1].parameters(), lr=1.0, rho=0.95, eps=1e-6)
@@ -65,7 +65,7 @@ def optimizer(setting: Setting, findings: Findings) -> None:
 
 
 def gradients(setting: Setting, findings: Findings) -> None:
-    """Fused and bf16 gradients against the plain loop in float32, parameter by parameter."""
+    """Compares fused and bf16 gradients with the plain loop in float32, by parameter."""
     words = setting.words(setting.lengths[0])
     for scoring in (*SCORING, "none"):
         plain = setting.trainer(setting.net("plain", scoring=scoring), bf16=False)
@@ -78,7 +78,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
 
 
 def graphs(setting: Setting, findings: Findings) -> None:
-    """With graphs against without: equal bits, if the graph adds no padding."""
+    """Compares updates with and without graphs: equal bits, if the graph adds no padding."""
     for scoring in ("additive", "dot", "none"):
         for bf16 in (False, True):
             bare, replayed = (
@@ -103,7 +103,7 @@ def graphs(setting: Setting, findings: Findings) -> None:
 
 
 def repeat(setting: Setting, findings: Findings) -> None:
-    """The same updates from the same weights end with equal bits, with graphs."""
+    """Checks that repeated updates from the same weights have equal bits, with graphs."""
     for bf16 in (False, True):
         ends = []
         for _ in range(2):
@@ -117,7 +117,7 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """MiB that updates on all shapes of a pool hold at most with graphs: a second pool adds nothing."""
+    """Measures the peak MiB of updates on all shapes of a pool with graphs; a second adds nothing."""
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
     held = []
     for _ in range(2):

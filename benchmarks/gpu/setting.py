@@ -1,4 +1,4 @@
-"""What the items have in common: sizes and device, models with equal weights, and what was found."""
+"""Shared parts of the items: sizes and device, models with equal weights, and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
 @dataclass
 class Findings:
-    """Figures and checks of an item, written to a file at every change; right if no check failed."""
+    """Figures and checks of an item, written to a file at every change; it passes if no check fails."""
 
     path: Path
     figures: dict[str, Any] = field(default_factory=dict)
@@ -34,13 +34,13 @@ class Findings:
     failed: list[str] = field(default_factory=list)
 
     def note(self, **figures: Any) -> None:
-        """Figures without a bound."""
+        """Adds figures without a bound."""
         self.figures |= figures
         named = ("figures", "checks", "failed")
         self.path.write_text(json.dumps({name: rounded(getattr(self, name)) for name in named}))
 
     def check(self, name: str, value: Any, **bound: Any) -> None:
-        """Checks that a value is `at_most`, `at_least` or `equals` the bound; NaN fails."""
+        """Checks a value against the bound `at_most`, `at_least` or `equals`; NaN fails."""
         self.checks[name] = {"value": value, **bound}
         ((kind, limit),) = bound.items()
         holds = {"equals": operator.eq, "at_most": operator.le, "at_least": operator.ge}[kind]
@@ -53,8 +53,8 @@ class Setting:
     """Paper sizes on a GPU, or toy sizes on a CPU, where graphs compute instead of replaying.
 
     Args:
-        rehearse: whether this is a CPU.
-        folder: the item may write into it.
+        rehearse: use toy sizes on a CPU.
+        folder: folder for files of the item.
     """
 
     def __init__(self, rehearse: bool, folder: Path) -> None:
@@ -70,7 +70,7 @@ class Setting:
         self.rounds = 2 if rehearse else 7
 
     def net(self, recurrence: str = "fused", *, scoring: str = "additive") -> Net:
-        """A model with the weights of every other one of its scoring."""
+        """Builds a model; all models with the same scoring have the same weights."""
         with torch.device("meta"):
             net = Net(self.size, recurrence, scoring)
         net = net.to_empty(device=self.device)
@@ -83,7 +83,7 @@ class Setting:
     def words(
         self, length: int, *, rows: int | None = None, seed: int = 1, ragged: bool = True
     ) -> Words:
-        """Random words: the first sentence has `length` symbols on both sides, others fewer if ragged."""
+        """Draws words: the first sentence has `length` symbols per side, others fewer if ragged."""
         torch.manual_seed(seed)
         sides = []
         for _ in range(2):
@@ -94,12 +94,12 @@ class Setting:
         return batch(self.size, sides[0], sides[1], self.device)
 
     def wait(self) -> None:
-        """Waits until the device has done what it was asked."""
+        """Waits until the device has finished its work."""
         if self.device == "cuda":
             torch.cuda.synchronize()
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """Median wall-clock seconds of a call, after two calls that compile and capture."""
+        """Measures the median wall-clock seconds of a call, after two calls that compile and capture."""
         times = []
         for turn in range(2 + self.rounds):
             self.wait()
@@ -113,17 +113,17 @@ class Setting:
 
 @functools.lru_cache
 def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
-    """The weights of a model, drawn once a process: at paper sizes that takes more than a second."""
+    """Draws the weights of a model once per process, since it takes seconds at paper sizes."""
     torch.manual_seed(1)
     net = Net(size, "fused", scoring)
-    # maxout units that nearly tie would be swapped by rounding, which is nobody's error
+    # rounding would swap maxout units that nearly tie, which is not an error
     with torch.no_grad():
         net.decoder.readout.bias[0::2] += 3
     return net.to(device).state_dict()
 
 
 def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
-    """The gradients of a batch, by name, in float64; zeros where there is none."""
+    """Computes the gradients of a batch, by name, in float64; zeros if there is none."""
     trainer.gradient(words)
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
@@ -132,7 +132,7 @@ def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
 
 
 def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
-    """The largest |found - expected| / |expected| of a gradient, and its name; infinite for NaN."""
+    """Returns the largest |found - expected| / |expected| of a gradient, and its name; NaN: inf."""
     apart = []
     for name, wanted in expected.items():
         norm = float(wanted.norm()) or 1.0
@@ -143,12 +143,12 @@ def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[flo
 
 
 def with_kernels() -> Any:
-    """Kernels wherever there are such, in Triton's interpreter too, inside it."""
+    """Uses kernels inside, also in Triton's interpreter."""
     from nmt.fused.gpu import kernels
 
     return backend.using(kernels)
 
 
 def without_kernels() -> Any:
-    """PyTorch's operations in the place of kernels, inside it."""
+    """Uses PyTorch's operations instead of kernels inside."""
     return backend.using(steps)

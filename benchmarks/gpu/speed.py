@@ -1,4 +1,4 @@
-"""Speeds: of the machine, of updates and their parts, and of searches."""
+"""Measures speeds: of the machine, of updates and their parts, and of searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 from benchmarks import work
 from benchmarks.gpu.setting import Findings, Setting, without_kernels
 
-# label: recurrence, bf16, CUDA graphs, what is otherwise
+# label: recurrence, bf16, CUDA graphs, what else differs
 VERSIONS: dict[str, tuple[str, bool, bool, Any]] = {
     "plain float32": ("plain", False, False, nullcontext),
     "plain bf16": ("plain", True, False, nullcontext),
@@ -27,7 +27,7 @@ SCORE_LIMITS = {False: 1e-4, True: 0.02}  # of a translation's log-probability, 
 
 
 def machine(setting: Setting, findings: Findings) -> None:
-    """Versions, bandwidth of a copy and speed of products."""
+    """Records versions, bandwidth of a copy and speed of products."""
     findings.note(torch=torch.__version__, python=platform.python_version())
     if not setting.rehearse:
         device = torch.cuda.get_device_properties(0)
@@ -50,7 +50,7 @@ def machine(setting: Setting, findings: Findings) -> None:
 
 
 def updates(setting: Setting, findings: Findings) -> None:
-    """Milliseconds of forward and backward; beside them cuDNN's LSTM of the same size."""
+    """Measures milliseconds of forward and backward, and of cuDNN's LSTM of the same size."""
     for rows, length in setting.shapes:
         words = setting.words(length, rows=rows, ragged=False)
         found = {}
@@ -68,13 +68,13 @@ def updates(setting: Setting, findings: Findings) -> None:
 
 
 def lstm(setting: Setting, rows: int, length: int) -> float:
-    """Seconds of PyTorch's bidirectional LSTM in bf16, forward and backward."""
+    """Measures seconds of PyTorch's bidirectional LSTM in bf16, forward and backward."""
     layer = nn.LSTM(setting.size.embedding, setting.size.hidden, bidirectional=True)
     layer = layer.to(setting.device)
     words = torch.randn(length, rows, setting.size.embedding, device=setting.device)
 
     def run() -> None:
-        # not every CPU, where the rehearsal runs, has an LSTM in bf16
+        # some CPUs, where the rehearsal runs, have no LSTM in bf16
         with torch.autocast(setting.device, torch.bfloat16, enabled=not setting.rehearse):
             layer(words)[0].sum().backward()
 
@@ -82,7 +82,7 @@ def lstm(setting: Setting, rows: int, length: int) -> float:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Milliseconds of the parts of an update, and of its longest kernels with their number."""
+    """Measures milliseconds of the parts of an update, and of its slowest kernels with counts."""
     rows, length = setting.shapes[0]
     words = setting.words(length, rows=rows, ragged=False)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
@@ -113,7 +113,7 @@ def parts(setting: Setting, findings: Findings) -> None:
 
 
 def search(setting: Setting, findings: Findings) -> None:
-    """Sentences a second of greedy and beam search; probabilities with kernels and without."""
+    """Measures sentences per second of searches; compares probabilities with and without kernels."""
     length = 6 if setting.rehearse else 25
     net = setting.net().eval()
     for rows in (16, 64):

@@ -1,1 +1,1 @@
-"""The same work here and in other toolkits, each in an environment of its own."""
+"""The same work here and in other toolkits, each in its own environment."""

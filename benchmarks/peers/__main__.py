@@ -1,17 +1,17 @@
-"""Training and beam search beside JoeyNMT and Marian: the same words, batches and sizes.
+"""Compares training and beam search with JoeyNMT and Marian: the same words, batches and sizes.
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
     python -m benchmarks.peers.quality FOLDER      # BLEU after the same time
 
-The first call installs each toolkit into an environment of its own. Toolkits take turns, a round each.
-Prints a line of JSON a figure:
+The first call installs each toolkit into its own environment. The systems alternate in each round.
+Prints one line of JSON per figure:
 
-- `peer`, `system`: the toolkit that is compared, and who did the work: the peer or `nmt`
+- `peer`, `system`: the compared toolkit, and the system that did the work: the peer or `nmt`
 - `task`: `training` (target words per second) or `beam 12` (sentences per second)
-- `order`: `mixed` batches hold sentences as they come, `sorted` ones sentences of like length
-- `rate`: the median, per second of the processor for one thread, of the wall clock for several
-- `ratio`: the median over the rounds of the rate divided by the peer's rate with batches of its own order
+- `order`: `mixed` batches have sentences in random order, `sorted` batches sentences of similar length
+- `rate`: the median, per CPU second with one thread, per wall-clock second with several
+- `ratio`: the median over rounds of the rate divided by the peer's rate with its own order of batches
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSIONS = {
 
 
 def compare(name: str, threads: int, rounds: int, folder: Path) -> Iterable[Line]:
-    """The figures of one toolkit and of this program, which take turns."""
+    """Measures one toolkit and this program, alternating them."""
     size = SIZES["laptop"]
     peer = TOOLKITS[name](folder / name, size, threads)
     torch.set_num_threads(threads)

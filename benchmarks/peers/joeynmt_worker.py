@@ -1,6 +1,6 @@
-"""JoeyNMT's side of `benchmarks.peers`; runs in JoeyNMT's environment and imports nothing of nmt.
+"""The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment without nmt.
 
-Reads a line of JSON for each piece of work, and answers with the seconds that it took.
+Reads one line of JSON per piece of work, and prints the seconds that it took.
 """
 
 import json
@@ -23,7 +23,7 @@ SHIFT = 4  # its special symbols come first; here </s> is 0 and <unk> is 1
 
 
 def make(vocabulary: int) -> Any:
-    """RNNsearch's nearest relative: GRUs, Bahdanau's attention, no dropout, 256 units."""
+    """Builds the model most similar to RNNsearch: GRUs, Bahdanau's attention, 256 units."""
     special = SimpleNamespace(
         unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
         unk_id=0, pad_id=PAD, bos_id=BOS, eos_id=EOS, sep_id=None, lang_tags=[],
@@ -49,7 +49,7 @@ def make(vocabulary: int) -> Any:
 
 
 def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """Ids (B, L) as JoeyNMT reads them, and the lengths."""
+    """Returns ids (B, L) for JoeyNMT, and the lengths."""
     rows = [[*first, *(w + SHIFT for w in row[:-1]), EOS] for row in sentences]
     longest = max(map(len, rows))
     padded = torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
@@ -57,7 +57,7 @@ def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, 
 
 
 def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
-    """JoeyNMT's batch, sorted by length as its packed sequences want it."""
+    """Makes JoeyNMT's batch, sorted by length as its packed sequences require."""
     sources, lengths = pad(source)
     order = lengths.argsort(descending=True)
     targets = None if target is None else pad(target, [BOS])[0][order]
@@ -69,7 +69,7 @@ def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
 
 
 def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) -> None:
-    """One update, as its `TrainManager` makes it."""
+    """Makes one update, like JoeyNMT's `TrainManager`."""
     batch = batch_of(*work["train"])
     model.train()
     loss = model(return_type="loss", **vars(batch))[0]
@@ -80,7 +80,7 @@ def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) ->
 
 
 def translate(model: Any, work: dict[str, Any]) -> None:
-    """A beam that may end no sentence before `steps` words, and must then."""
+    """Searches with a beam that ends every sentence after exactly `steps` words."""
     model.eval()
     steps = work["steps"]
     search(
@@ -92,7 +92,7 @@ def translate(model: Any, work: dict[str, Any]) -> None:
 def main() -> None:
     logging.disable(logging.INFO)
     clock = time.process_time
-    answers, sys.stdout = sys.stdout, sys.stderr  # nothing else may be printed there
+    answers, sys.stdout = sys.stdout, sys.stderr  # stdout is only for answers
     model: Any = None
     optimizer: Any = None
     for line in sys.stdin:

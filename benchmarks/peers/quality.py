@@ -1,12 +1,12 @@
-"""BLEU of JoeyNMT, Marian and this program after the same processor time of training.
+"""Compares BLEU of JoeyNMT, Marian and this program after the same CPU time of training.
 
     python -m benchmarks.peers.quality FOLDER --minutes 20
 
-FOLDER holds Multi30k: `train`, `val` and `test2016`, each with the endings `.en` and `.fr`. All read
-the same tokens, keep the same number of words and train on batches of 80 with one thread, the sizes of
-`benchmarks.work`, Adam and dropout. Validation counts as training. The system limits the processor
-time; the best model by the development set so far translates test2016 with a beam of 12. Prints a line
-of JSON for each: BLEU on tokens, its brevity penalty, and the updates made.
+FOLDER has Multi30k: `train`, `val` and `test2016`, each with the endings `.en` and `.fr`. All systems
+read the same tokens, keep the same number of words and train on batches of 80 with one thread, the
+sizes of `benchmarks.work`, Adam and dropout. Validation counts as training. The operating system limits
+the CPU time; the best model so far on the development set translates test2016 with a beam of 12. Prints
+one line of JSON per system: BLEU on tokens, its brevity penalty, and the number of updates.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from nmt.data.tokenise import Tokeniser
 SIZE = SIZES["laptop"]
 VALIDATE_EVERY = 100  # updates
 DROPOUT, RATE, CLIP, BEAM = 0.2, 1e-3, 1.0, 12
-MOST_UPDATES = 1_000_000  # the processor time ends the training before
+MOST_UPDATES = 1_000_000  # the CPU time ends the training earlier
 
 
 class Task(NamedTuple):
-    """What a toolkit trains on and where it writes."""
+    """The text that a toolkit trains on, and its folder."""
 
     folder: Path  # with the tokenised text, where a command runs
     environments: Path
-    seconds: int  # of the processor for training
+    seconds: int  # CPU time for training
 
     def train(self, command: Sequence[object], name: str) -> str:
-        """Runs a training until its processor time has passed; gives what it printed."""
+        """Runs a training until its CPU time has passed; returns its output."""
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 5))
@@ -55,7 +55,7 @@ class Task(NamedTuple):
         return (self.folder / f"{name}.log").read_text()
 
     def translate(self, command: Sequence[object], name: str) -> list[str]:
-        """The lines that a command prints for the source of test2016."""
+        """Returns the lines that a command prints for the source of test2016."""
         with (self.folder / "test2016.en").open() as source:
             done = self.run(command, name, stdin=source, stdout=subprocess.PIPE)
         if done.returncode:
@@ -78,7 +78,7 @@ class Task(NamedTuple):
 
 
 def train_nmt(task: Task) -> tuple[list[str], int]:
-    """Translations and updates of this program, with the settings of `regime=laptop`."""
+    """Returns translations and updates of this program, with the settings of `regime=laptop`."""
     text = [
         f"{key}.{side}={name}.{language}"
         for key, name in (
@@ -107,7 +107,7 @@ def train_nmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_joeynmt(task: Task) -> tuple[list[str], int]:
-    """Translations and updates of JoeyNMT."""
+    """Returns translations and updates of JoeyNMT."""
     requirements = [f"joeynmt=={JoeyNMT.version}", "importlib_metadata"]
     python = install(task.environments / "joeynmt", requirements, borrow=True).absolute()
     side = {"level": "word", "voc_limit": SIZE.vocabulary, "lowercase": False, "max_length": 50}
@@ -145,7 +145,7 @@ def train_joeynmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_marian(task: Task) -> tuple[list[str], int]:
-    """Translations and updates of Marian."""
+    """Returns translations and updates of Marian."""
     python = install(task.environments / "marian", [f"pymarian=={Marian.version}"], borrow=False)
     program = python.with_name("pymarian").absolute()
     common = ["--cpu-threads", 1, "--vocabs", "en.yml", "fr.yml"]
@@ -177,7 +177,7 @@ SYSTEMS: dict[str, Callable[[Task], tuple[list[str], int]]] = {
 
 
 def last_number(pattern: str, printed: str) -> int:
-    """The last number that a log has at the group of a pattern."""
+    """Returns the last number in a log that matches the group of a pattern."""
     return int(re.findall(pattern, printed)[-1].replace(",", ""))
 
 

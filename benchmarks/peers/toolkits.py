@@ -1,6 +1,6 @@
-"""The toolkits that are compared: how each is installed, and how it does a piece of work.
+"""The compared toolkits: how each is installed, and how it does a piece of work.
 
-The models are those nearest to RNNsearch that each offers, with the same sizes.
+Each toolkit uses its model that is most similar to RNNsearch, with the same sizes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, ClassVar
 from benchmarks.work import Size, Words
 
 WORKER = Path(__file__).with_name("joeynmt_worker.py")
-REPEATS = 3  # updates on one batch by which Marian's time is measured
+REPEATS = 3  # updates on one batch to measure Marian's time
 
 
 def install(folder: Path, requirements: list[str], *, borrow: bool) -> Path:
-    """The Python of an environment in a folder, which is made if it is not there yet.
+    """Returns the Python of an environment, which is created if it does not exist.
 
     Args:
-        folder: of the environment.
+        folder: folder of the environment.
         requirements: packages to install.
         borrow: whether it can import the packages of this environment, such as torch.
     """
@@ -47,8 +47,8 @@ class Toolkit(ABC):
     """A toolkit that trains on batches of words and searches.
 
     Attributes:
-        version: of its package.
-        own_order: `mixed` or `sorted`: how it makes its batches by itself.
+        version: version of its package.
+        own_order: `mixed` or `sorted`: the order of its own batches.
     """
 
     version: ClassVar[str]
@@ -59,15 +59,15 @@ class Toolkit(ABC):
 
     @abstractmethod
     def train(self, words: Words) -> float:
-        """Seconds of an update: of the processor for one thread, else of the wall clock."""
+        """Measures the seconds of an update: CPU time for one thread, else wall-clock time."""
 
     @abstractmethod
     def search(self, words: Words, beam: int) -> float:
-        """Seconds of a search that writes as many words as the sources have."""
+        """Measures the seconds of a search whose outputs are as long as the sources."""
 
 
 class JoeyNMT(Toolkit):
-    """JoeyNMT in a process of its own, which answers each piece of work with its seconds."""
+    """JoeyNMT in its own process, which answers each piece of work with its seconds."""
 
     version, own_order = "2.3.0", "mixed"
 
@@ -94,7 +94,7 @@ class JoeyNMT(Toolkit):
 
 
 class Marian(Toolkit):
-    """Marian's program, started for each piece of work: the time of several updates less that of one."""
+    """Marian's program, started for each piece of work: the time of several updates minus one."""
 
     version, own_order = "1.12.42", "sorted"
 
@@ -108,7 +108,7 @@ class Marian(Toolkit):
         (self.folder / "vocabulary.yml").write_text(f"</s>: 0\n<unk>: 1\n{words}")
 
     def run(self, command: str, **options: object) -> float:
-        """Seconds of a command; an option `a_b` is typed as `--a-b`."""
+        """Measures the seconds of a command; the option `a_b` becomes `--a-b`."""
         common = {
             "vocabs": "vocabulary.yml vocabulary.yml", "cpu_threads": self.threads,
             "maxi_batch": 1, "workspace": 1000,
@@ -156,5 +156,5 @@ TOOLKITS: dict[str, type[Toolkit]] = {"joeynmt": JoeyNMT, "marian": Marian}
 
 
 def sentences(words: Any, mask: Any) -> list[list[int]]:
-    """The ids of each sentence of a batch, without padding."""
+    """Returns the ids of each sentence of a batch, without padding."""
     return [row[: int(real.sum())].tolist() for row, real in zip(words, mask, strict=True)]

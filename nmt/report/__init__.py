@@ -1,1 +1,1 @@
-"""Output for people, made from run folders: figures, the comparison page, tables, W&B."""
+"""Output for people, from run folders: figures, the comparison page, tables, W&B."""

@@ -1,8 +1,8 @@
 """Claims about models, decided by finished runs.
 
-A file such as `conf/claims/bahdanau.yaml` names groups of runs by filters on their configuration, and
+A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration, and
 claims about one group or two. The statistic of one group is the mean over its seeds; of two groups it
-is the first mean less the second. A rule compares it, with its interval, to a number. With three or
+is the first mean minus the second. A rule compares it, with its interval, to a number. With three or
 more seeds the interval covers new seeds and sentences. With fewer it covers new sentences for these
 models, and the verdict says so.
 
@@ -40,40 +40,40 @@ SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "r
 STATISTICS = {
     "score": "{}",
     "retention": "share of {} kept",
-    "constant_error": "share of {} kept, less that of a constant error rate",
+    "constant_error": "share of {} kept, minus the share at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
-RESAMPLES = (1, 4, 16, 64)  # times the number asked for, until more cannot change a verdict
+RESAMPLES = (1, 4, 16, 64)  # times the given number, until more cannot change a verdict
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that differ in their seed alone.
+    """Runs that differ only in their seed.
 
-    `where` has values of configuration keys, added to the file's. `system` stands for the system's
-    name in results.json, `members` for the number of models of an ensemble.
+    `where` has values of configuration keys, in addition to the file's. The key `system` is the
+    system's name in results.json, `members` the number of models of an ensemble.
     """
 
     where: Mapping[str, Any]
-    make: str = ""  # overrides that make the runs, added to the file's
-    command: str = "train"  # that makes them
+    make: str = ""  # overrides for the command, in addition to the file's
+    command: str = "train"  # command that creates the runs
     of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
     together: bool = False  # for `evaluate`: all seeds as one ensemble
-    seeds: int | None = None  # their number; None: the file's
+    seeds: int | None = None  # number of seeds; None: the file's
 
 
 @dataclass(frozen=True)
 class Claim:
     """A sentence, and how runs decide it.
 
-    A `statistic` is a `score`; `retention`, the score at `long` words divided by that at `short` words
-    (`nmt.evaluation.curves`); or `constant_error`, the retention less that of a system with constant
-    rates of errors (`nmt.evaluation.constant_error`).
+    A `statistic` is a `score`; `retention`, the score at `long` words divided by the score at `short`
+    words (`nmt.evaluation.curves`); or `constant_error`, the retention minus the retention of a system
+    with constant error rates (`nmt.evaluation.constant_error`).
     """
 
     claim: str
-    source: str  # who says it, and where
-    runs: Sequence[str]  # one group, or two whose difference is taken
+    source: str  # who claims it, and where
+    runs: Sequence[str]  # one group, or two whose difference is measured
     rule: Mapping[str, float]  # {above: x}, {below: x} or, for equivalence, {within: x}
     statistic: str = "score"
     score: str = "bleu"  # key, or MODULE.NAME
@@ -84,25 +84,25 @@ class Claim:
 
     @property
     def part(self) -> str:
-        """The lengths that are measured."""
+        """The measured lengths, in words."""
         first, last = self.lengths
         if self.statistic == "score":
             return f"{first or 1} to {last or '…'} words"
         return f"{self.long} against {self.short} words"
 
     def weights(self, lengths: np.ndarray) -> Kernel:
-        """The weights of sentences (N,): in `lengths` or not, or about `short` and `long` words."""
+        """Weighs sentences (N,): 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
         if self.statistic != "score":
             return kernel(lengths, at=(self.short, self.long))
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        known = np.array([inside.any()])  # no value of no sentence
+        known = np.array([inside.any()])  # without a sentence there is no value
         return Kernel(np.zeros(1)[known], 1.0 * inside[None][known], inside.sum()[None][known])
 
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims; its keys are the attributes from `claims` on."""
+    """A file of claims; its keys are the attributes after `sha256`."""
 
     name: str
     sha256: str
@@ -110,13 +110,13 @@ class ClaimFile:
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
     make: str = ""  # overrides of every run
-    where: Mapping[str, Any] = field(default_factory=dict)  # of groups without a value of their own
-    seeds: int = FEWEST_SEEDS  # of a group
+    where: Mapping[str, Any] = field(default_factory=dict)  # for groups that do not set the key
+    seeds: int = FEWEST_SEEDS  # seeds per group
 
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """The first run of each seed of a group with sentences of a test set; None: trained models."""
+        """Returns a group's first run per seed with this test set; None: its trained models."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -126,7 +126,7 @@ class ClaimFile:
         return [by_seed[seed] for seed in sorted(by_seed, key=str)]
 
     def command(self, name: str, runs: Sequence[FinishedRun], test_set: str | None) -> str:
-        """The command that makes the missing runs of a group; empty if none is missing."""
+        """Returns the command that creates the missing runs of a group; empty if none is missing."""
         group = self.runs[name]
         known = {run.seed for run in self.members(name, runs, test_set)}
         missing = (1 if group.together else group.seeds or self.seeds) - len(known)
@@ -136,7 +136,7 @@ class ClaimFile:
             free = [str(seed) for seed in range(1, 100) if seed not in known]
             words = [self.make, group.make, f"seed={','.join(free[:missing])}"]
         else:
-            if models := self.command(group.of, runs, None):  # which come first
+            if models := self.command(group.of, runs, None):  # train these first
                 return models
             trained = self.members(group.of, runs)
             paths = ",".join(str(run.folder) for run in trained if run.seed not in known)
@@ -149,7 +149,7 @@ def read_claims(path: Path) -> ClaimFile:
     """Reads a file of claims.
 
     Raises:
-        InputError: naming the file and the entry that is wrong.
+        InputError: naming the file and the wrong entry.
     """
     try:
         content = path.read_bytes()
@@ -159,7 +159,7 @@ def read_claims(path: Path) -> ClaimFile:
         claims = {}
         for name, entry in raw["claims"].items():
             claims[name] = claim = Claim(**default | entry)
-            if claim.statistic != "score" and claim.score == "bleu":  # brevity apart
+            if claim.statistic != "score" and claim.score == "bleu":  # without brevity, too
                 claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
         raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)
@@ -177,11 +177,11 @@ def read_claims(path: Path) -> ClaimFile:
 
 
 def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
-    """Whether the configuration of a run has these values.
+    """Tells whether the configuration of a run has these values.
 
     Args:
-        where: value, or list of accepted values, by key. A class goes by its last name.
-        default: the same for keys that `where` lacks; a run without such a key passes.
+        where: by key, a value or a list of accepted values. A class may be given by its last name.
+        default: the same for keys that `where` does not have; a run without such a key passes.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
@@ -195,10 +195,10 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
 
 def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file from finished runs, in which a test set's name stands for one text.
+    """Decides each claim of a file from finished runs; a test set's name must mean one text.
 
     Raises:
-        InputError: as `read_claims`, or for an unknown score.
+        InputError: like `read_claims`, or for an unknown score.
     """
     file = read_claims(path)
     return claims_table(file, list(decided_rows(file, runs, resamples)))
@@ -207,7 +207,7 @@ def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000
 def decided_rows(
     file: ClaimFile, runs: Sequence[FinishedRun], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """What `decide` returns of each claim of a file, or `commands` that make the missing runs."""
+    """Yields the result of `decide` for each claim, or `commands` that create the missing runs."""
     for claim in file.claims.values():
         commands = {group: file.command(group, runs, claim.set) for group in claim.runs}
         groups = [file.members(group, runs, claim.set) for group in claim.runs]
@@ -222,7 +222,7 @@ def decided_rows(
 
 
 def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for each claim; the title counts the verdicts, the notes say what is missing."""
+    """Makes a row for each claim; the title counts the verdicts, the notes name missing runs."""
     shown = []
     corrected = holm([row.get("p") for row in rows])
     for claim, row, p in zip(file.claims.values(), rows, corrected, strict=True):
@@ -231,23 +231,23 @@ def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
         shown.append(
             {
                 "claim": claim.claim,
-                "who says it": claim.source,
+                "source": claim.source,
                 "verdict": verdict_words(row),
                 "figure": row.get("figure", Cell()),
                 "seeds": row.get("values", ""),
                 "p": number(row.get("p"), 3),
                 "p, Holm": number(p, 3),
                 "measured": f"{STATISTICS[claim.statistic].format(score)} of "
-                f"{' less '.join(claim.runs)} on {claim.set}, {claim.part}; "
+                f"{' minus '.join(claim.runs)} on {claim.set}, {claim.part}; "
                 f"{RULES[rule].format(margin)}",
             }
         )
     counts = Counter(map(verdict_words, rows)).most_common()
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts)
     notes = [
-        f"File {file.name}, sha256 {file.sha256}. Intervals are {100 * CONFIDENCE:g} %: over seeds and "
-        f"sentences with {FEWEST_SEEDS} seeds or more, else over sentences alone. A verdict is of its "
-        "claim by itself; p with Holm's correction is of all claims together.",
+        f"File {file.name}, sha256 {file.sha256}. Intervals: {100 * CONFIDENCE:g} %, over seeds and "
+        f"sentences with {FEWEST_SEEDS} seeds or more, else over sentences only. Each verdict considers "
+        "its claim alone; p with Holm's correction considers all claims.",
         *(
             f"{name}: {row['reason']}"
             for name, row in zip(file.claims, rows, strict=True)
@@ -259,7 +259,7 @@ def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def verdict_words(row: Mapping[str, Any]) -> str:
-    """The verdict of a row; with fewer than `FEWEST_SEEDS` seeds it is of these models alone."""
+    """Returns the verdict of a row; with fewer than `FEWEST_SEEDS` seeds it says "of these models"."""
     few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
     return f"{row['verdict']}, of these models" if few else str(row["verdict"])
 
@@ -270,15 +270,15 @@ def decide(
     """Decides a claim, on the sentences for which all runs have the score.
 
     Args:
-        groups: the runs of the claim's groups, by seed.
+        groups: the runs of the claim's groups, in order of their seeds.
         resamples: R at the start; it grows until more cannot change the verdict.
-        paired: whether both groups are of the same trained models, so that their seeds cancel.
+        paired: whether both groups have the same trained models, so that their seeds cancel.
 
     Returns:
-        `verdict`, and a `reason` where there is none; `value`, `low`, `high` and all three as
-        `figure`; `p` (two-sided, that the truth is the number of the rule; for `within`, that it
-        lies outside); number of `sentences` and `seeds`; what the interval is `of`; `values` of the
-        runs.
+        `verdict`, and the `reason` if it is undecided; `value`, `low`, `high` and all three as
+        `figure`; `p` (two-sided, for a true value equal to the number of the rule; for `within`,
+        outside it); number of `sentences` and `seeds`; what the interval covers (`of`); `values` of
+        the runs.
     """
     score = score_of_name(claim.score, "claims: score")
     digits = max(2, score.digits) if claim.statistic == "score" else 3
@@ -295,7 +295,7 @@ def decide(
         curves = length_curves(systems, [score.key], claim.weights, factor * resamples)
         figures = {name: _figures(claim, c) for name, c in curves.get(score.key, {}).items()}
         if not figures or not all(np.isfinite(each[:, 0]).all() for each in figures.values()):
-            reason = f"{score.title} of {claim.part}: too few sentences that all runs have it of"
+            reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
             return {"verdict": UNDECIDED, "reason": reason}
         samples = [
             figures["score", place] - figures.get(("constant", place), 0.0)
@@ -327,7 +327,7 @@ def decide(
 
 
 def _figures(claim: Claim, curve: Curve) -> np.ndarray:
-    """The score, or the share kept, of the runs of a group (n, 1 + R); NaN if it is not known."""
+    """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
     if claim.statistic == "score":
         return curve.samples[0][:, :, 0]
     kept = curve.relative(claim.short) if len(curve.lengths) == 2 else None
@@ -335,10 +335,10 @@ def _figures(claim: Claim, curve: Curve) -> np.ndarray:
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
-    """The verdict of a rule, and its p.
+    """Returns the verdict of a rule, and its p.
 
-    `above` and `below` look at the 95 % interval. `within` takes two one-sided tests at 5 %, and is
-    refuted if the whole interval lies outside.
+    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %, and is refuted
+    if the whole interval is outside.
     """
     ((kind, margin),) = rule.items()
     low, high = estimate.interval(CONFIDENCE)

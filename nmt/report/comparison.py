@@ -1,6 +1,6 @@
 """Compares runs and other systems: one frame of scores, curves over length, and a test of each pair.
 
-The statistics come from `nmt.evaluation`. This file decides which sentences and pairs they are of.
+The statistics come from `nmt.evaluation`. This file selects the sentences and the pairs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIFFERENCES = [
     *("delta", "low", "high", "p", "p_corrected"),
 ]
 LEVEL = f"{100 * CONFIDENCE:g} %"
-MAX_PAIRED = 25  # runs compared pair by pair: 300 would make 44,850 pairs
+MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 
 
@@ -43,9 +43,9 @@ BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU
 class Comparison:
     """Runs and other systems on their test sets.
 
-    `scores` has the columns of `scores.csv` with `run`, `key` (`bleu_no_unk` for BLEU without unknown
-    words) and `bucket` (`all` for the whole set). Scores without unknown words are of the sentences
-    that the shortlists of all runs cover.
+    `scores` has the columns of `scores.csv`, and `run`, `key` (`bleu_no_unk` for BLEU without unknown
+    words) and `bucket` (`all` for the whole set). Scores without unknown words use the sentences that
+    the shortlists of all runs cover.
     """
 
     runs: list[FinishedRun]  # with unique labels; other systems last
@@ -55,11 +55,11 @@ class Comparison:
     retention: pd.DataFrame = field(default_factory=lambda: tidy([], RETENTION))
     differences: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=DIFFERENCES))
     notes: dict[str, list[str]] = field(default_factory=dict)  # for readers, by test set
-    unfinished: list[Path] = field(default_factory=list)  # folders of other runs
+    unfinished: list[Path] = field(default_factory=list)  # folders of unfinished runs
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets: those whose smallest bucket of several has the most sentences first."""
+        """Names of the test sets; first the one whose smallest length bucket has most sentences."""
         buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
         sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
         least = sizes.loc[sizes["count"] > 1, "least"]
@@ -67,16 +67,16 @@ class Comparison:
 
     @cached_property
     def groups(self) -> dict[str, list[FinishedRun]]:
-        """Runs that differ in nothing but their seed, by the name of the group."""
+        """Runs that differ only in their seed, by the name of the group."""
         return grouped(self.runs)
 
     def whole(self, test_set: str) -> pd.DataFrame:
-        """The scores on a whole test set."""
+        """Returns the scores on a whole test set."""
         frame = self._scores_on(test_set)
         return frame[frame["bucket"] == "all"]
 
     def by_length(self, test_set: str) -> pd.DataFrame:
-        """The scores on the buckets of a test set, short sentences first."""
+        """Returns the scores on the buckets of a test set, short sentences first."""
         frame = self._scores_on(test_set)
         return frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
 
@@ -85,12 +85,12 @@ class Comparison:
         return frame[(frame["set"] == test_set) & frame["subset"].isin(["all", "no_unk"])]
 
     def present(self, test_set: str) -> list[FinishedRun]:
-        """The runs that were scored on a test set."""
+        """Returns the runs that have scores on a test set."""
         scored = set(self.scores.loc[self.scores["set"] == test_set, "run"])
         return [run for run in self.runs if run.label in scored]
 
     def paired(self, test_set: str) -> list[FinishedRun]:
-        """The runs that are compared pair by pair and sentence by sentence."""
+        """Returns the runs that are compared pair by pair and sentence by sentence."""
         return best_runs(self.present(test_set), self.whole(test_set))
 
 
@@ -102,8 +102,8 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
         shown: show progress.
 
     Raises:
-        InputError: if a pattern leads to no finished run, a file cannot be read, or a score or
-            test set is unknown.
+        InputError: if a pattern matches no finished run, a file cannot be read, or a score or test
+            set is unknown.
     """
     if not config.runs and not config.systems:
         raise InputError("runs: must be given, or systems with source and reference")
@@ -131,9 +131,9 @@ def compare_runs(
 
     Args:
         runs: with unique labels.
-        wanted: the scores that are tested, and computed where a run lacks them; None: all that the
-            runs have.
-        added: scores whose statistics the records hold, besides `wanted`.
+        wanted: the scores to test, also computed for runs that lack them; None: all that the runs
+            have.
+        added: further scores, whose statistics are in the records.
         resamples: bootstrap resamples behind intervals and tests; 0: no tests.
         unfinished: folders of runs that have not finished.
         shown: show progress.
@@ -171,16 +171,16 @@ def compare_runs(
 
 
 def only(run: FinishedRun) -> Comparison:
-    """A run by itself, as it was scored."""
+    """Makes the comparison of a single run, with its stored scores."""
     return Comparison([run], run.scores, describe(run.scores, [run]))
 
 
 def describe(
     frame: pd.DataFrame, runs: Sequence[FinishedRun], added: Sequence[Score] = ()
 ) -> dict[str, dict[str, Any]]:
-    """How to show the scores of a frame, by key.
+    """Describes how to show the scores of a frame, by key.
 
-    A score of the user's own is described by results.json: its code is not imported.
+    For a score of the user, results.json has the description: its code is not imported.
     """
     known = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK, **REGISTERED}
     about = {key: score.description() for key, score in known.items()}
@@ -197,7 +197,7 @@ def describe(
 
 
 def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[FinishedRun]:
-    """At most MAX_PAIRED of some runs by their scores on a set: other systems, then the highest BLEU."""
+    """Selects at most MAX_PAIRED runs: first other systems, then the highest BLEU on the set."""
     bleu = whole[whole["key"] == "bleu"].set_index("run")["value"]
     ranked = sorted(runs, key=lambda run: (not run.external, -bleu.get(run.label, 0.0)))
     chosen = {run.label for run in ranked[:MAX_PAIRED]}
@@ -205,14 +205,14 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
 
 
 class SetComparison:
-    """The runs on one test set. What is computed here has the buckets of the first run.
+    """The runs on one test set; scores computed here use the length buckets of the first run.
 
     Attributes:
         tested: scores whose differences are tested; `known`: all scores, by key.
         measured: statistics of the sentences, by run.
-        covered: of each run with shortlists, the sentences that they cover; `no_unk`: that all cover.
-        groups: labels of the runs that differ in their seed alone and have sentences.
-        controls: names of the groups, other systems first: each is compared with those before it.
+        covered: per run with shortlists, the sentences they cover; `no_unk`: covered in all runs.
+        groups: by group of seeds, the labels of its runs, if all have sentences.
+        controls: names of the groups, other systems first; each is compared with those before it.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class SetComparison:
         self.no_unk = set.intersection(*self.covered) if self.covered else None
 
     def completed_scores(self) -> pd.DataFrame:
-        """The stored scores, with those that runs lack, and No UNK on the sentences that all cover."""
+        """Returns stored and missing scores; No UNK is on the sentences that all runs cover."""
         outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in self.covered) else set()
         tables = []
         for label, frame in self.stored.items():
@@ -271,7 +271,7 @@ class SetComparison:
         return pd.concat(tables)
 
     def curves(self) -> Curves:
-        """The curves of the groups of seeds, and of systems of a constant error rate."""
+        """Computes the curves of the groups, and of systems with a constant error rate."""
         members = {
             ("score", name): [self.measured[label] for label in labels]
             for name, labels in self.groups.items()
@@ -286,12 +286,12 @@ class SetComparison:
         return length_curves(members, keys)
 
     def _constant(self, run: FinishedRun) -> Measured:
-        """A system with the BLEU of a run and the same error rate per word at every length.
+        """Simulates a system with the BLEU of a run and a constant error rate per word.
 
-        It has no scores of detokenised text: its errors are made in tokens.
+        It has no scores of detokenised text, since its errors are in tokens.
         """
         records = constant_error_records(run.translations(self.name))
-        for record in records:  # its scores are those of the whole set alone
+        for record in records:  # no scores without unknown words
             record.pop("bleu_stats_no_unk", None)
         scores = [each for each in self.known.values() if not isinstance(each, TextScore)]
         system = Measured(records, scores, self.settings, computed=())
@@ -299,7 +299,7 @@ class SetComparison:
         return system
 
     def differences(self) -> Iterator[dict[str, Any]]:
-        """The tests of each score, on the sentences for which all compared runs have that score."""
+        """Yields the tests of each score, on the sentences for which all compared runs have it."""
         resamples, edges = self.settings.resamples, self.settings.edges or ()
         whole = pd.concat(self.stored.values())
         paired = [run.label for run in best_runs(self.runs, whole[whole["bucket"] == "all"])]
@@ -317,9 +317,9 @@ class SetComparison:
                     yield {"score": score.key, **row}
 
     def notes(self) -> list[str]:
-        """What a reader must know of the scores on this set."""
+        """Returns what a reader must know about the scores on this set."""
         notes = [
-            f"{self.name} is the test set {run.stored[self.name]} of {run.label}, with another text."
+            f"{self.name}: {run.stored[self.name]} of {run.label}, renamed since its text differs."
             for run in self.runs
             if self.name in run.stored
         ]
@@ -334,11 +334,11 @@ class SetComparison:
             notes.append(f"{counted(pairs, 'sentence')}: {significance.FEW_SENTENCES}.")
         if len(self.runs) > MAX_PAIRED:
             notes.append(
-                f"Of {len(self.runs)} runs, the {MAX_PAIRED} of the highest BLEU (other systems first) "
-                "are compared in pairs and sentence by sentence; runs= takes others."
+                f"Of {len(self.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "
+                "are compared in pairs and sentence by sentence; runs= selects others."
             )
         searches = dict.fromkeys(run.search for run in self.runs)
         notes += [f"Search: {settings}." for settings in searches if settings]
         if len({run.results.get("commit") for run in self.runs} - {None}) > 1:
-            notes.append("The runs are of different commits of the code.")
+            notes.append("The runs used different commits of the code.")
         return notes

@@ -1,7 +1,7 @@
-"""Curves over sentence length, and what long sentences keep of a score, as rows of tidy tables.
+"""Curves over sentence length, and the share of a score that long sentences keep, as tidy tables.
 
-Every group of seeds has a curve (`nmt.evaluation.curves`). Two groups have the curves of their
-difference and of their ratio: what makes long sentences hard for both cancels in them.
+Every group of seeds has a curve (`nmt.evaluation.curves`). Two groups also have curves of their
+difference and of their ratio, in which difficulty that both share cancels.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ CURVES = [
     *("set", "key", "kind", "name", "other", "words", "value", "low", "high"),
     *("sentences", "interval"),
 ]
-"""Columns of the curves. `kind` is `score`, `constant` (a system of a constant error rate), `seed`
-(one run of a group, without a band), `difference` or `ratio`; `name` a group or run, `other` the group
-that it is compared with; `sentences` the effective number."""
+"""Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
+(one run of a group, without a band), `difference` or `ratio`; `name` is a group or run, `other` the
+group it is compared with; `sentences` is the effective number."""
 RETENTION = ["set", "key", "name", "statistic", "value", "low", "high", "interval", "longest"]
-"""Columns of what long sentences keep. `statistic` is the score `at 10 words` and `at 50 words` (or the
-last length of the curve, `longest`), their difference (`points`), the share that is `left`, that of a
-system with a `constant error rate`, the first of these `less that`, and the length at which a share is
-lost (`10% lost at`; NaN: not reached)."""
+"""Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (or at the last length
+of the curve, `longest`), their difference (`points`), the share that is `left`, the share left at a
+`constant error rate`, the difference of these shares (`left less that`), and the length at which a share
+is lost (`10% lost at`; NaN: not reached)."""
 LEFT, CONSTANT, ABOVE, POINTS = "left", "constant error rate", "left less that", "points"
 
 Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
 
 
 def tidy(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """A frame of the columns `CURVES` or `RETENTION`."""
+    """Makes a frame with the columns `CURVES` or `RETENTION`."""
     numbers = ("words", "value", "low", "high", "sentences", "longest")
     frame = pd.DataFrame(list(rows), columns=list(columns))
     return frame.astype({name: "float64" for name in columns if name in numbers})
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
-    """What the intervals of a frame are over, from its column `interval`."""
+    """Says what the intervals of a frame cover, from its column `interval`."""
     kinds = sorted(set(frame["interval"]) - {""})
     return (
         "sentences, and seeds where there are three or more" if len(kinds) > 1 else "".join(kinds)
@@ -51,10 +51,10 @@ def resampled_words(frame: pd.DataFrame) -> str:
 def curve_rows(
     curves: Curves, groups: Mapping[str, Sequence[str]], controls: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the columns `CURVES`, without the set.
+    """Yields rows with the columns `CURVES`, without the set.
 
     Args:
-        curves: of one test set.
+        curves: curves of one test set.
         groups: labels of the runs of each group, in the order of its curve's samples.
         controls: names of groups; each of the first `MAX_COMPARED` is compared with those before it.
     """
@@ -84,9 +84,9 @@ def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
 
 
 def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Rows of the columns `RETENTION`, without the set, of some scores, which are better when higher.
+    """Yields rows with the columns `RETENTION`, without the set, for scores where higher is better.
 
-    There are none if sentences of `SHORT` words are too few.
+    Yields nothing if there are too few sentences of about `SHORT` words.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():

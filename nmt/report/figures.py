@@ -1,8 +1,8 @@
 """The figures of a run folder and of a comparison: scores over sentence length, alignments.
 
-A line is a curve over length with its band, a point a bucket of lengths, a vertical line the longest
-training sentence, as in the paper's Figure 2. The captions say what a band is an interval of, and name
-the settings of the search, since they change the scores of long sentences.
+As in the paper's Figure 2, a line is a curve over length with its band, a point is a length bucket, and
+a vertical line is the longest training sentence. Captions say what a band covers, and name the settings
+of the search, since they change the scores of long sentences.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ def draw_figures(
     captioned: bool = True,
     progress: bool = False,
 ) -> list[Path]:
-    """Draws the figures of a comparison, or of a run by itself, and returns their files.
+    """Draws the figures of a comparison, or of a single run, and returns their files.
 
-    For every test set <set>-bleu-by-length and <set>-by-length-details, and of each run with
-    attention <set>-<run>-four (the paper's Figure 3); of a run by itself <set>-four and
+    For every test set it draws <set>-bleu-by-length and <set>-by-length-details, and for each run
+    with attention <set>-<run>-four (the paper's Figure 3); for a single run <set>-four and
     <set>-heatmap-<id>.
 
     Args:
-        heatmaps: sentences a test set, from short to long, with a heatmap each.
-        captioned: whether captions stand in the figures; else in `captions.txt`, for papers.
+        heatmaps: number of heatmaps per test set, of sentences from short to long.
+        captioned: whether the figures contain captions; else `captions.txt` has them, for papers.
         progress: show progress.
 
     Raises:
-        InputError: a file of a run that cannot be read.
+        InputError: if a file of a run cannot be read.
     """
     drawings: dict[str, Callable[[], Figure]] = {}
     captions = []
@@ -97,11 +97,11 @@ def draw_figures(
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
 ) -> Figure:
-    """Scores by length, a panel each, above the number of sentences in the buckets.
+    """Draws scores by length, one panel per score, above the number of sentences per bucket.
 
     Args:
-        keys: of the scores; BLEU beside its two factors, brevity penalty and precisions, if empty.
-        caption: written below the panels.
+        keys: keys of the scores; if empty, BLEU and its two factors, brevity penalty and precisions.
+        caption: text below the panels.
     """
     buckets = comparison.by_length(test_set)
     buckets = buckets.assign(place=_places(buckets))
@@ -135,7 +135,7 @@ def lengths_figure(
 
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
-    """What the figure of a score by length shows, for readers who have not seen one."""
+    """Explains the figure of a score by length, for readers who have not seen one."""
     totals = comparison.whole(test_set).query("key == 'bleu'")
     counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
@@ -160,13 +160,13 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
 
 
 def training_caps(comparison: Comparison) -> list[int]:
-    """Lengths of the longest training sentences of the runs."""
+    """Returns the lengths of the longest training sentences of the runs."""
     caps = {run.results.get("max_length") for run in comparison.runs if not run.external}
     return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
 
 
 def _places(buckets: pd.DataFrame) -> pd.Series:
-    """Where the points of buckets stand: the middle of the lengths; of the open one, further."""
+    """Returns the x positions of buckets: the middle of their lengths (the open one ends at 1.2 x)."""
     first = buckets["from"].astype(float)
     last = buckets["to"].astype(float).fillna(first * 1.2)
     return (first + last) / 2
@@ -175,7 +175,7 @@ def _places(buckets: pd.DataFrame) -> pd.Series:
 def _draw_score(
     axes: Axes, comparison: Comparison, test_set: str, key: str, buckets: pd.DataFrame
 ) -> None:
-    """The curves and buckets of all groups, and a line at each training cap."""
+    """Draws the curves and buckets of all groups, and a line at each training cap."""
     curves = comparison.curves.query("set == @test_set and key == @key")
     for place, (name, runs) in enumerate(comparison.groups.items()):
         look = run_style(place)
@@ -202,7 +202,7 @@ def _draw_score(
 
 
 def _draw_counts(axes: Axes, buckets: pd.DataFrame) -> None:
-    """Bars of the sentences in each bucket; where runs differ, the range is written."""
+    """Draws bars of the sentences in each bucket; if runs differ, the label is a range."""
     counts = buckets.groupby("place").agg(
         least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
     )

@@ -1,7 +1,7 @@
 """Soft alignments drawn as in the paper's Figure 3.
 
-Source words along the top, the written words down the side, a square cell for every weight α_ij
-from black (0) to white (1), `</s>` shown on both axes; beside them the scale of the weights.
+Source words are along the top, target words down the side, with a square cell for every weight α_ij
+from black (0) to white (1) and `</s>` on both axes; a colour bar is the scale of the weights.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from matplotlib.figure import Figure
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.report.style import shown
 
-CELL = 0.145  # inches: a line of 7-point type and the space between two
+CELL = 0.145  # inches: a line of 7-point type with its spacing
 LETTER = 0.062  # inches: mean width of a letter at 7 points
 DRAWN = (10, 20)  # words of the sentences that the paper draws at random
 GAP = 0.35  # inches between panels
 SCALE = 0.65  # inches: the scale of the weights, with its numbers and name
-LARGEST = 30.0  # inches: a side of a figure; larger ones are shrunk, for memory holds the picture
+LARGEST = 30.0  # inches: longest side of a figure; larger ones are scaled down to save memory
 SEED = "Figure 3"
 
 Item = TypeVar("Item")
 
 
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
-    """One line of alignments/<set>.jsonl as a figure, made and saved inside `style()`.
+    """Draws one line of alignments/<set>.jsonl as a figure; call and save inside `style()`.
 
     Raises:
-        ValueError: the model has no attention.
+        ValueError: if the model has no attention.
     """
     figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
@@ -41,7 +41,7 @@ def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
 
 
 def four_figure(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Up to four sentences as the panels of one figure (made and saved inside `style()`)."""
+    """Draws up to four sentences as panels of one figure; call and save inside `style()`."""
     figure = _panels(rows)
     for axes, letter in zip(figure.axes, "abcd"[: len(rows)], strict=False):
         size = axes.xaxis.get_tick_params()["labelsize"]
@@ -52,15 +52,15 @@ def four_figure(rows: Sequence[dict[str, Any]]) -> Figure:
 def choose_four(
     rows: Sequence[dict[str, Any]], known: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
-    """The sentences of the four-panel figure: the first, and three drawn with a fixed seed.
+    """Chooses the sentences of the four-panel figure: the first, and three at random (fixed seed).
 
-    The three come from those of 10 to 20 words without unknown words; where there are too few,
-    other sentences of that length fill up, then any. The draw depends on the sentences alone, so
-    that every run of a data set shows the same ones.
+    The three have 10 to 20 words and no unknown words; if there are too few, sentences of 10 to 20
+    words fill up, then any others. The choice depends only on the sentences, so that every run on a
+    data set shows the same ones.
 
     Args:
         rows: lines of alignments/<set>.jsonl.
-        known: ids of the sentences without unknown words; none: those without `<unk>`.
+        known: ids of the sentences without unknown words; None: those without `<unk>`.
     """
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
@@ -74,7 +74,7 @@ def choose_four(
 
 
 def spread(rows: Sequence[Item], count: int) -> list[Item]:
-    """`count` of some rows at most, evenly spaced from the first to the last.
+    """Returns at most `count` of the rows, evenly spaced from the first to the last.
 
     >>> spread("abcde", 3)
     ['a', 'c', 'e']
@@ -84,15 +84,15 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
-    """One panel a row in two columns (one for a single row); all cells have the same size.
+    """Draws one panel per sentence, in two columns (one if single); all cells have the same size.
 
-    A panel has, in inches, room for the words, then the squares. A figure with a side above `LARGEST`
-    is shrunk to it.
+    A panel consists of the words and the squares; sizes are in inches. A figure with a side above
+    `LARGEST` is scaled down.
     """
     for row in rows:
         if row["weights"] is None:
             raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
-    # (N, 2): of each panel, across and down: squares, and the words beside and above them
+    # (N, 2), width and height per panel: of the squares, and of the words beside and above them
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows

@@ -1,7 +1,7 @@
-"""What loggers get of a run beside the numbers that Lightning logs: heatmaps, scores, figures, page.
+"""Logs what Lightning does not log by itself: heatmaps, scores, figures and the page.
 
-W&B gets all of it, TensorBoard curves, scores and pictures, any other logger of Lightning's the curves
-and scores. A logger that fails (no network, a full disk) is reported and never stops a training.
+W&B gets all of them, TensorBoard gets curves, scores and pictures, other Lightning loggers get curves
+and scores. A logger that fails (no network, a full disk) causes a warning and never stops a training.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ABOUT = {  # other numbers of the summary: their keys in results.json
     **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
     **{name: name for name in ("parameters", "max_length", "model", "scoring")},
 }
-OPEN_BUCKET = 10  # words: the width that the bucket without an end is given
+OPEN_BUCKET = 10  # words: assumed width of the open bucket
 
 Images = Mapping[str, Image.Image]
 
@@ -64,7 +64,7 @@ def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int)
 
     Args:
         rows: `id`, `source` and `target` (symbols with `</s>`) and `weights` (T, S).
-        update: of the validation.
+        update: number of updates at the validation.
     """
     with style():
         images = {str(n): _rendered(heatmap_figure(row)) for n, row in enumerate(rows, 1)}
@@ -82,11 +82,11 @@ def _rendered(figure: Figure) -> Image.Image:
 def log_run(
     loggers: Iterable[Logger], comparison: Comparison, figures: Iterable[Path], page: Path | None
 ) -> None:
-    """Logs the end of a run, once: curves over length, summary, tables, figures and page.
+    """Logs the results of a run, once: curves over length, summary, tables, figures and page.
 
     Args:
-        comparison: of the run alone.
-        figures: files; the PNG among them are shown.
+        comparison: comparison of only this run.
+        figures: files of figures; only PNG files are logged.
         page: the run's own page.
     """
     (run,) = comparison.runs
@@ -105,14 +105,14 @@ def log_run(
 def _log_to_wandb(
     logger: WandbLogger, comparison: Comparison, pictures: Images, page: Path | None
 ) -> None:
-    """Logs all but the pictures; the curves over length have the length as their axis."""
+    """Logs everything except pictures; the curves over length have the length as x axis."""
     import wandb
 
     (run,) = comparison.runs
     rows = length_curves(comparison)
     logger.experiment.define_metric(LENGTH, summary="none")
     for key in {key for row in rows for key in row} - {LENGTH}:
-        # by its full name, after WandbLogger's rule for *; its last value is no summary
+        # overrides WandbLogger's rule for *; the last value is not a summary
         logger.experiment.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
     for row in rows:
         logger.experiment.log(row)
@@ -125,7 +125,7 @@ def _log_to_wandb(
         cells = table.map(lambda cell: wandb.Image(cell) if isinstance(cell, Image.Image) else cell)
         logger.log_table(name, list(table), cells.to_numpy().tolist())
     if page is not None:
-        # inject=False: W&B would add a style sheet of its own servers
+        # inject=False: otherwise W&B adds a style sheet from its servers
         logger.experiment.log({PAGE: wandb.Html(page, inject=False)})
 
 
@@ -144,7 +144,7 @@ def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
 
 
 def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
-    """Logs pictures by their name, where the logger takes pictures."""
+    """Logs pictures by their name, if the logger supports pictures."""
     if isinstance(logger, TensorBoardLogger):
         for name, image in images.items():
             pixels = np.asarray(image.convert("RGB"))
@@ -154,12 +154,12 @@ def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
         width, height = map(max, sizes)
         canvases = [Image.new("RGB", (width, height), "white") for _ in images]
         for canvas, image in zip(canvases, images.values(), strict=True):
-            canvas.paste(image)  # W&B wants one size for all pictures of a key
+            canvas.paste(image)  # W&B requires one size for all pictures of a key
         logger.log_image(key, canvases, update, caption=list(images))
 
 
 def length_curves(comparison: Comparison) -> list[dict[str, float]]:
-    """The curves `length/<set>/<score>` of a run: a row a bucket, with its last word as `LENGTH`."""
+    """Returns the curves `length/<set>/<score>`: one row per bucket, with its last length as `LENGTH`."""
     frame = comparison.scores
     frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
     frame = frame[frame["subset"].isin(["all", "no_unk"])]
@@ -172,10 +172,10 @@ def length_curves(comparison: Comparison) -> list[dict[str, float]]:
 
 
 def summary_of(comparison: Comparison) -> dict[str, Any]:
-    """Single numbers of a run.
+    """Returns the single numbers of a run.
 
-    The scores of whole sets (`test/<set>/<score>`), the share of BLEU that long sentences keep with
-    its interval (`test/<set>/bleu_retention`), the best validation, and the run's size.
+    They are scores of whole sets (`test/<set>/<score>`), the share of BLEU that long sentences keep
+    with its interval (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs
     values: dict[str, Any] = {}
@@ -193,11 +193,11 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
 
 
 def _translations(run: FinishedRun, pictures: Images) -> pd.DataFrame:
-    """Kept sentences of each set with their translations and, where they were drawn, heatmaps."""
+    """Returns the kept sentences of each set with their translations and heatmaps, if drawn."""
     columns = ["set", "id", "words", "source", "reference", "translation", "score", "attention"]
     rows = []
     for name in run.sets:
-        # force-decoded translations have <unk> where another word was put in its place
+        # alignments keep <unk> where search.replace_unk replaced it in the translation
         written = {row["id"]: row["hypothesis"] for row in run.translations(name)}
         for row in sorted(run.alignments(name), key=lambda row: (row["length"], row["id"])):
             sides = row["source"][:-1], row["reference"], written[row["id"]]

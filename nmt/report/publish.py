@@ -1,4 +1,4 @@
-"""The end of a run: figures, page, loggers and, last of all, results.json."""
+"""Finishes a run: draws figures, builds the page, logs, and writes results.json last."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def publish(
     scores: Sequence[Mapping[str, Any]],
     loggers: Sequence[Logger] = (),
 ) -> None:
-    """Writes all that people look at; where results.json exists the run is finished. On rank 0.
+    """Writes the output for people on rank 0; results.json marks the run as finished.
 
     Args:
-        folder: of the run.
-        config: of the run.
+        folder: run folder.
+        config: configuration of the run.
         about: the content of results.json, without the scores.
         scores: rows of `scores.csv`.
-        loggers: what the test is logged to.
+        loggers: loggers that get the results.
     """
     if rank():
         return
@@ -74,8 +74,8 @@ def publish(
 
 @contextlib.contextmanager
 def left_out(what: str) -> Iterator[None]:
-    """Logs an error inside: results are written even if the figures or the page fail."""
+    """Logs an error and continues, so that results are written even if figures or the page fail."""
     try:
         yield
     except Exception:
-        log.exception("%s: failed; the run continues without them", what)
+        log.exception("%s: failed; continuing without", what)

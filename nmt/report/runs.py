@@ -1,6 +1,6 @@
-"""Run folders read back, with labels that tell the runs apart.
+"""Reads run folders, and gives the runs labels that distinguish them.
 
-Nothing here imports a model: a report is made from files alone, on any machine.
+Nothing here imports a model: a report needs only files, on any machine.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a t
 class FinishedRun:
     """One finished run, or another system's output for the same sentences."""
 
-    label: str  # name in tables and figures, unique among the runs that are compared
+    label: str  # name in tables and figures, unique among the compared runs
     results: dict[str, Any]  # content of `results.json`
     folder: Path | None = None  # None: another system
     name: str = ""  # label without seed and path, the name of the run's group; empty: the label
-    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # read by test set
+    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
     table: pd.DataFrame | None = None  # of `scores.csv`; None: not read yet
     stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
 
@@ -63,7 +63,7 @@ class FinishedRun:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """The scores of the run in the columns of `scores.csv`, and `run`, `key` and `bucket`."""
+        """The scores of the run: the columns of `scores.csv`, and `run`, `key` and `bucket`."""
         frame = score_table([]) if self.table is None else self.table
         if self.table is None and self.folder is not None:
             frame = read_scores(self.folder)
@@ -76,7 +76,7 @@ class FinishedRun:
         return [check_set_name(name) for name in names]
 
     def rename_set(self, old: str, new: str) -> None:
-        """Gives a test set another name here."""
+        """Renames a test set of this run."""
         self.stored[new] = old
         self.records[new] = self.records.pop(old, [])
         self.scores = self.scores.assign(set=self.scores["set"].replace(old, new))
@@ -85,7 +85,7 @@ class FinishedRun:
     def flat(self) -> dict[str, Any]:
         """The configuration with dotted keys, without null and empty values.
 
-        A checkpoint that training started from is replaced by its configuration: each seed has
+        The initial checkpoint of a training is replaced by its configuration, since each seed has
         another file.
         """
         flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
@@ -94,7 +94,7 @@ class FinishedRun:
 
     @cached_property
     def group(self) -> str:
-        """Equal for runs on the same text that differ in nothing but their seed."""
+        """A text that is equal for runs on the same corpus that differ only in their seed."""
         if self.external:
             return self.label
         same: dict[str, Any] = {k: v for k, v in self.flat.items() if not is_incidental(k)}
@@ -103,20 +103,20 @@ class FinishedRun:
 
     @property
     def search(self) -> str:
-        """The settings of the search behind the translations, such as `beam size 12`."""
+        """The settings of the search, such as `beam size 12`."""
         given = self.config.get("search") or {}
         shown = {k: v for k, v in given.items() if v not in (0, "none") and k not in UNRELATED}
         return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
     def covered(self, test_set: str) -> set[int] | None:
-        """Sentences that the shortlists cover; None without shortlists, as with subwords."""
+        """Returns the sentences that the shortlists cover; None without shortlists (subwords)."""
         rows = [] if self.external else self.translations(test_set)
         if all(row.get("no_unk") is None for row in rows):
             return None
         return {row["id"] for row in rows if row["no_unk"]}
 
     def translations(self, test_set: str) -> list[Record]:
-        """The sentence records of a test set (`nmt.evaluation.records`); [] without any.
+        """Returns the sentence records of a test set (`nmt.evaluation.records`); [] without any.
 
         Raises:
             InputError: naming the file and line that cannot be read.
@@ -126,7 +126,7 @@ class FinishedRun:
         return self.records[test_set]
 
     def alignments(self, test_set: str) -> list[Record]:
-        """The records of the sentences whose decoding was kept step by step, as `translations`."""
+        """Returns the alignment records of the kept sentences; raises like `translations`."""
         stored = self.stored.get(test_set, test_set)
         return self._read(records.read_alignments, "alignments", stored)
 
@@ -139,7 +139,7 @@ class FinishedRun:
 
 
 def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Scores with `key` (`bleu_no_unk` for BLEU in the subset `no_unk`) and `bucket` (such as `1-10`)."""
+    """Adds `key` (`bleu_no_unk` for BLEU in the subset `no_unk`) and `bucket` (such as `1-10`)."""
     pairs = zip(frame["from"], frame["to"], strict=True)
     buckets = [
         "all" if pd.isna(first) else bucket_name(int(first), None if pd.isna(last) else int(last))
@@ -151,15 +151,15 @@ def named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
-    """The runs in folders, sweep folders and globs, each once, with unique labels.
+    """Reads the runs in folders, sweep folders and globs, each once, with unique labels.
 
-    A folder stands for all runs inside it, however deep; numbered jobs come by their number.
+    A folder stands for all runs inside it, at any depth; numbered jobs are sorted by number.
 
     Returns:
-        The finished runs, and the folders of runs that have not finished.
+        The finished runs, and the folders of unfinished runs.
 
     Raises:
-        InputError: if a pattern leads to no finished run, or `results.json` cannot be read.
+        InputError: if a pattern matches no finished run, or `results.json` cannot be read.
     """
     finished: dict[Path, FinishedRun] = {}
     unfinished: dict[Path, None] = {}
@@ -178,7 +178,7 @@ def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[P
 
 
 def read_run(folder: str | Path) -> FinishedRun:
-    """Reads a finished run's folder; raises InputError, naming a `results.json` that is none."""
+    """Reads the folder of a finished run; raises InputError if `results.json` is not valid."""
     content = results.read(folder)
     return FinishedRun(printable(str(content.get("name"))), content, Path(folder))
 
@@ -188,10 +188,10 @@ def _by_number(folder: Path) -> list[tuple[int, str]]:
 
 
 def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
-    """Runs by group of seeds, in the order of each group's first run.
+    """Groups runs that differ only in their seed, in the order of each group's first run.
 
-    A seed counts once in a group: a second run of it, such as an evaluation of the same checkpoint,
-    belongs to a group of second runs.
+    A seed occurs once in a group: a second run with this seed, such as an evaluation of the same
+    checkpoint, goes into a group of second runs.
     """
     members: dict[tuple[str, int], list[FinishedRun]] = {}
     seen: Counter[tuple[str, int | None]] = Counter()
@@ -219,7 +219,7 @@ def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """The few keys that tell the runs apart: each separates some that the others do not."""
+    """Chooses few keys that distinguish the runs: each separates runs that the others do not."""
     frame = differing_settings(runs)
     keys: list[str] = []
     kinds = 1
@@ -240,16 +240,16 @@ def _by_seed(runs: list[FinishedRun]) -> list[str]:
 
 
 def _by_path(runs: list[FinishedRun]) -> list[str]:
-    """The folders below the one that all are in."""
+    """Returns the folders relative to their common parent."""
     folders = [str((run.folder or Path(os.sep)).resolve()) for run in runs]
     common = os.path.commonpath(folders)
     return [f" [{os.path.relpath(folder, common)}]" for folder in folders]
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """The configuration keys whose values differ: a row a run, a column a key, cells as text.
+    """Returns the keys whose values differ: one row per run, one column per key, cells as text.
 
-    A run without a key has a dash.
+    A dash means that the run does not have the key.
     """
     frame = pd.DataFrame([run.flat for run in runs], dtype=object).map(str, na_action="ignore")
     frame = frame.fillna("–").set_axis([run.label for run in runs])
@@ -257,7 +257,7 @@ def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 
 
 def _setting(key: str, value: str) -> str:
-    """A key and its value in few letters; a class goes by its own name and its section's.
+    """Shortens a key and its value; a class is shown as its section and its own name.
 
     >>> _setting("optimizer.lr", "0.1"), _setting("model.scoring._target_", "mine.scores.Bilinear")
     ('lr 0.1', 'scoring Bilinear')
@@ -269,15 +269,15 @@ def _setting(key: str, value: str) -> str:
 
 
 def is_incidental(key: str) -> bool:
-    """Whether a key may differ between runs that are the same experiment."""
+    """Tells whether a key may differ between runs of the same experiment."""
     return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
 
 
 def separate_texts(runs: Sequence[FinishedRun]) -> None:
-    """Renames test sets of runs, so that a name stands for one text in all of them.
+    """Renames test sets, so that a name means the same text in all runs.
 
-    Runs of several corpora may all have a set `test`. The first text keeps the name; others become
-    `test-2` and so on, so that their sentences are not paired. Tokenisers do not change a text.
+    Runs on different corpora may all have a set `test`. The first text keeps the name; others become
+    `test-2` and so on, so that their sentences are not paired. Different tokenisation is ignored.
     """
     texts: dict[str, list[str]] = {}
     for run in runs:

@@ -1,7 +1,7 @@
-"""The style of all figures: sizes for print, colours that colour-blind readers tell apart.
+"""The style of all figures: sizes for print, colours that colour-blind readers can distinguish.
 
-Figures are `matplotlib.figure.Figure` objects of their own: no window, no display, no global state.
-Text that comes from data is shown as it is: no dollar sign or backslash starts a formula.
+Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no global state. Text from
+data is shown literally: no dollar sign or backslash starts a formula.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 
 from nmt.utils.files import write_atomically
 
-MAX_STEM = 200  # letters of a file's name
+MAX_STEM = 200  # characters of a file name without its ending
 
-# Okabe and Ito's colours, the yellow left out (too pale for a line on white)
+# Okabe and Ito's colours without yellow, which is too pale for a line on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", ":")
@@ -46,14 +46,14 @@ LOOK: dict[Any, Any] = {
     "lines.markersize": 4,
     "text.parse_math": False,
     "text.usetex": False,
-    "svg.fonttype": "none",  # words stay words: they can be found, copied and edited
+    "svg.fonttype": "none",  # text stays text, which can be searched, copied and edited
     "svg.hashsalt": "nmt",  # the same results give the same file
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
     "savefig.facecolor": "white",
 }
 
-# tried in this order for each glyph; the first is part of matplotlib
+# searched in this order for each glyph; the first is part of matplotlib
 _FAMILIES = (
     "DejaVu Sans",
     "Noto Sans",
@@ -76,25 +76,25 @@ def _installed_families() -> list[str]:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Everything drawn and saved inside has the project's look."""
+    """Applies the project's style to everything that is drawn and saved inside."""
     look = LOOK | {"font.family": _installed_families()}
     with matplotlib.rc_context(look), warnings.catch_warnings():
-        # a script that no installed font covers is drawn as boxes
+        # scripts without an installed font are drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
 
 
 def draw_figure(make: Callable[[], Figure], path: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws what `make` returns and returns its files: `path`.png, `path`.svg, ..."""
+    """Draws the figure that `make` returns; returns its files `path`.png, `path`.svg, ..."""
     with style():
         return save_figure(make(), path, formats) if formats else []
 
 
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes `path`.png, `path`.svg, ... (formats of matplotlib); to be called inside `style()`."""
+    """Writes `path`.png, `path`.svg, ... (formats of matplotlib); call it inside `style()`."""
     figure.draw_without_rendering()
-    figure.set_layout_engine(None)  # laid out and measured once, and not again for each file
+    figure.set_layout_engine(None)  # lay out and measure once for all files
     box = figure.get_tightbbox().padded(0.05)
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     written = []
@@ -108,12 +108,12 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
 
 
 def file_name(text: str) -> str:
-    """The start of a text with everything but letters, digits, dots and dashes turned into `_`."""
+    """Turns a text into a file name: all but letters, digits, dots and dashes become `_`."""
     return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"
 
 
 def shown(text: str, longest: int = 24) -> str:
-    """A token as it is written in a figure: control characters made visible, overlong ones cut."""
+    """Returns a token for a figure: control characters become visible, long tokens are cut."""
     visible = "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c
         for c in text
@@ -122,7 +122,7 @@ def shown(text: str, longest: int = 24) -> str:
 
 
 def run_style(place: int) -> dict[str, Any]:
-    """Colour, marker and line of the run at `place` of a figure."""
+    """Returns colour, marker and line style of the run number `place` of a figure."""
     return {
         "color": COLOURS[place % len(COLOURS)],
         "marker": MARKERS[place % len(MARKERS)],

@@ -1,7 +1,7 @@
-"""Other systems: their output and any scores of it, read from files.
+"""Reads the output of other systems, and scores of it, from files.
 
-A text is plain, one sentence a line, or JSONL, one object a line. Its test set is that of the runs,
-or a source file with its references.
+A text is plain, one sentence per line, or JSONL, one object per line. Its test set is a test set of the
+runs, or a source file with its references.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from nmt.utils.text import as_list
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
-# Names that the columns of JSONL have in this program, COMET, MetricX and other tools.
+# Names of JSONL columns in this program, COMET, MetricX and other tools.
 SOURCE = ("source", "src", "text")
 REFERENCE = ("reference", "ref", "target")
 OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
 
 
 class FromFile(Ratio):
-    """A number for each sentence from another tool; the score of a set is the mean.
+    """A number per sentence from another tool; the score of a set is the mean.
 
-    Neither direction counts as better, since the file does not say which is.
+    `higher_is_better` is None, since the file does not say it.
     """
 
     higher_is_better = None
@@ -49,7 +49,7 @@ class FromFile(Ratio):
         self.key = self.title = key  # type: ignore[misc]
 
     def statistics(self, record: Mapping[str, Any]) -> Sequence[float] | None:
-        return None  # they are stored in the record
+        return None  # the record stores them
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class TestText:
     """A test set whose sentences systems translate."""
 
     records: list[Record]  # its sentences, without a translation (`nmt.evaluation.records`)
-    moses: Tokeniser  # of the references
+    moses: Tokeniser  # tokeniser of the references
     tokenised: bool = False  # whether systems write tokens
-    languages: Sequence[str] | None = None  # of source and reference
+    languages: Sequence[str] | None = None  # source and target language
 
     def translated(self, lines: Sequence[str], key: str) -> list[Record]:
-        """Records of a system's output, which has a line for each sentence or for each source line.
+        """Makes records of a system's output: one line per sentence, or one per source line.
 
-        Pairs with an empty side are no sentences of a test set, but have lines in the source file.
+        Pairs with an empty side are not in the test set, but have lines in the source file.
         """
         sentences = len(self.records)
         places = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
@@ -73,7 +73,7 @@ class TestText:
         if len(lines) != sentences:
             raise InputError(
                 f"{key}: {len(lines)} lines, but the test set has {sentences} sentences"
-                f" (to line {places[-1] + 1} of its source); one translation a line is expected"
+                f" (to line {places[-1] + 1} of its source); give one translation per line"
             )
         records = []
         for sentence, line in zip(self.records, lines, strict=True):
@@ -83,7 +83,7 @@ class TestText:
         return records
 
     def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
-        """Records of the first `count` sentences from output for inputs of `size` sentences."""
+        """Makes records of the first `count` sentences from output for inputs of `size` sentences."""
         inputs = -(-count // size)
         if len(lines) != inputs:
             raise InputError(
@@ -93,32 +93,32 @@ class TestText:
         return cut_outputs(self.records[:count], outputs, size, self.moses.detokenise)
 
     def tokens(self, line: str) -> list[str]:
-        """The words of a line of output, as those of the references."""
+        """Splits a line of output into words, like the references."""
         return split(line) if self.tokenised else self.moses.tokenise(line)
 
 
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """The systems of a configuration as runs without a folder.
+    """Reads the systems of a configuration as runs without a folder.
 
     Raises:
-        InputError: naming the key, if a file cannot be read, has another number of lines than its
-            test set, or belongs to no test set.
+        InputError: naming the key, if a file cannot be read, its number of lines differs from the
+            test set, or its test set is unknown.
     """
     own = dict([_source_text(config)]) if config.source else {}
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     for system, given in config.systems.items():
         if system in {run.label for run in runs}:
-            raise InputError(f"systems.{system}: a run has this name; give the system another")
+            raise InputError(f"systems.{system}: a run has this name; use another")
         if isinstance(given, str) and len(sets) != 1:
-            known = ", ".join(sets) or "none; source and reference are missing"
-            raise InputError(f"systems.{system}: of which test set? systems.{system}.SET; {known}")
+            known = ", ".join(sets) or "none; give source and reference"
+            raise InputError(f"systems.{system}: use systems.{system}.SET=F; test sets: {known}")
         run = FinishedRun(system, {"name": system})
         for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
             key = f"systems.{system}.{name}"
             alone, _, size = name.partition(POSITION_OF)
             if alone not in sets or not (size or "2").isdecimal():
-                raise InputError(f"{key}: no such test set; there is {', '.join(sets)}")
+                raise InputError(f"{key}: no such test set; test sets: {', '.join(sets)}")
             text = own[alone] if own else _text_of(runs, alone)
             lines = read_texts(path, key, OUTPUT)
             if size:
@@ -138,7 +138,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
-    """A test set of the runs. Its sentences are those of a run with shortlists, where one has them."""
+    """Returns a test set of the runs; its sentences come from a run with shortlists, if any."""
     scored = [run for run in runs if run.translations(test_set)]
     if not scored:
         raise InputError(f"systems: no run kept its translations of {test_set}")
@@ -155,7 +155,7 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
 
 
 def _source_text(config: CompareConfig) -> tuple[str, TestText]:
-    """The name and the sentences of the test set that `source` and `reference` make."""
+    """Reads the test set of `source` and `reference`: its name and sentences."""
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
@@ -185,13 +185,13 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
 
 
 def _language(path: str) -> str:
-    """The language that a file is named after, such as `fr` of `news.fr.gz`; else `en`."""
+    """Reads the language from a file name, such as `fr` from `news.fr.gz`; else `en`."""
     endings = [ending.removeprefix(".") for ending in Path(path).suffixes]
     return next((each for each in reversed(endings) if each in LANGUAGES | UNSPACED), "en")
 
 
 def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
-    """The sentences of a plain file, or of the first of the columns `names` of a JSONL file."""
+    """Reads the sentences of a plain file, or of the first column in `names` that a JSONL file has."""
     if ".jsonl" not in Path(path).suffixes:
         return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
@@ -200,10 +200,10 @@ def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
 
 
 def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
-    """A JSONL file, or a TSV file with a heading.
+    """Reads a JSONL file, or a TSV file with a heading.
 
     Raises:
-        InputError: if it cannot be read, or has none of the columns `names`.
+        InputError: if it cannot be read or has none of the columns `names`.
     """
     file = check_file(path, key)
     if ".jsonl" in file.suffixes:
@@ -214,7 +214,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
         table = pd.DataFrame(rows)
     else:
         with refuse_unreadable(f"{key}={path}", "a table with a heading"):
-            # an empty line of a single column is a missing number
+            # in a table of one column an empty line is a missing number
             table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False)
     if not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
@@ -225,10 +225,10 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
     """Adds numbers from files to the records of runs and systems, and returns their scores.
 
     Args:
-        files: by the name of the score, a table with a column of that name and a row for each
-            sentence in the order of the test set. A column `system` names the run or system, and a
-            column `set` the test set, where there are several. Or by the name of each system, its
-            own table.
+        files: by the name of the score, a table with a column of that name and one row per sentence
+            in the order of the test set. If there are several, a column `system` names the run or
+            system, and a column `set` the test set. Instead of a table, a mapping from systems to
+            tables.
     """
     by_label = {run.label: run for run in runs}
     for name, given in files.items():
@@ -239,7 +239,7 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
             if system or (len(runs) == 1 and "system" not in table):
                 table["system"] = system or runs[0].label
             if "system" not in table:
-                raise InputError(f"{key}: no column system; or give scores.{name}.SYSTEM=F")
+                raise InputError(f"{key}: no column 'system'; or use scores.{name}.SYSTEM=F")
             with refuse_unreadable(key, f"numbers in column {name}"):
                 table[name] = pd.to_numeric(table[name])
             for label, rows in table[table["system"].isin(by_label)].groupby("system"):

@@ -1,4 +1,4 @@
-"""A table for people: written as Markdown and LaTeX, and by the templates of the page."""
+"""A table for people, which Markdown, LaTeX and the page's templates show."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,", 
 
 
 class Cell(NamedTuple):
-    """A number as people read it.
+    """A number for people.
 
     Attributes:
-        text: the number; a dash if there is none.
+        text: the number; a dash if missing.
         beside: its interval or deviation.
-        value: the number by which a page sorts; None if there is none.
+        value: the number that a page sorts by; None if missing.
     """
 
     text: str = NONE
@@ -36,8 +36,8 @@ class Table:
     """A table for people.
 
     Attributes:
-        frame: texts and `Cell`s; a column of cells is set to the right.
-        notes: what a reader must know to read the numbers, a sentence each.
+        frame: texts and `Cell`s; columns of cells are right-aligned.
+        notes: what a reader must know, one sentence each.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Table:
         return not any(isinstance(cell, Cell) for cell in self.frame[column])
 
     def rows(self) -> str:
-        """The rows in Markdown, which a terminal shows as a table."""
+        """Returns the rows in Markdown, aligned for a terminal."""
         columns = []
         for name in self.frame:
             cells = [_markdown(str(cell)) for cell in (name, *self.frame[name])]
@@ -60,12 +60,12 @@ class Table:
         return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
 
     def markdown(self) -> str:
-        """The table with its title and notes in Markdown."""
+        """Returns the table with its title and notes in Markdown."""
         notes = [f"\n{_markdown(note)}" for note in self.notes]
         return "\n".join([f"### {_markdown(self.title)}\n", self.rows(), *notes]) + "\n"
 
     def latex(self) -> str:
-        """The table as a LaTeX `tabular` with the rules of booktabs; notes are comments."""
+        """Returns the table as a LaTeX `tabular` with booktabs rules; notes are comments."""
         columns = "".join("l" if self.is_text(column) else "r" for column in self.frame)
         texts = self.frame.map(lambda cell: printable(str(cell)))
         body = texts.to_latex(index=False, escape=True, column_format=columns)
@@ -81,7 +81,7 @@ def _markdown(text: str) -> str:
 
 
 def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Cell:
-    """A number, and its interval if it has one, with a true minus sign and thin spaces.
+    """Formats a number, and its interval if given, with a true minus sign and thin spaces.
 
     >>> str(number(-1234.5, 1)), str(number(None)), str(number(2, 1, 1.5, 2.5))
     ('−1\u202f234.5', '–', '2.0 [1.5, 2.5]')
@@ -96,7 +96,7 @@ def number(value: Any, digits: int = 2, low: Any = None, high: Any = None) -> Ce
 
 
 def pivot(frame: pd.DataFrame, rows: Mapping[str, str], columns: str) -> pd.DataFrame:
-    """The column `cell` of a frame as a table, in the order in which rows and columns come.
+    """Pivots the column `cell` of a frame, keeping the order of rows and columns.
 
     Args:
         rows: the titles of the columns whose values name the rows.

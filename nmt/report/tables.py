@@ -19,10 +19,10 @@ from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 from nmt.utils.text import enumeration
 
-MAX_HEADLINES = 6  # groups with a sentence each in the headline
-RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables give in per cent
+MAX_HEADLINES = 6  # groups that the headline describes, one sentence each
+RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables show in per cent
 
-Columns = Mapping[str, tuple[str, int | None]]  # by title: key of a row and decimals; None: a text
+Columns = Mapping[str, tuple[str, int | None]]  # by title: key of a row, decimals; None: text
 PAPER: Columns = {
     "System": ("name", None),
     "Device": ("device", None),
@@ -49,7 +49,7 @@ TRAINING: Columns = {
 
 
 def heading(about: Mapping[str, Any]) -> str:
-    """The title of a score with its unit.
+    """Returns the title of a score with its unit.
 
     >>> heading({"title": "NLL per word", "unit": "nats"}), heading({"title": "TER", "unit": "points"})
     ('NLL per word (nats)', 'TER')
@@ -59,7 +59,7 @@ def heading(about: Mapping[str, Any]) -> str:
 
 
 def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-    """A frame of scores in the order of the page, with their `cell` and `title`."""
+    """Sorts scores in the order of the page and adds `cell` and `title`."""
     about = comparison.about
     frame = frame.sort_values("key", key=lambda keys: keys.map(list(about).index), kind="stable")
     cells = [
@@ -71,17 +71,17 @@ def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
 
 
 def scores_table(comparison: Comparison, test_set: str) -> Table:
-    """A table like the paper's Table 1, with more scores."""
+    """Makes a table like the paper's Table 1, with more scores."""
     frame = pivot(with_cells(comparison.whole(test_set), comparison), {"run": "Run"}, "title")
     notes = comparison.notes.get(test_set, [])
     return Table(f"scores_{test_set}", f"Scores on {test_set}", frame, notes)
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
-    """Every run in every bucket.
+    """Makes a table of every run in every bucket.
 
     Args:
-        keys: of the scores; all that are given by length if empty.
+        keys: keys of the scores; if empty, all that have values by length.
     """
     frame = comparison.by_length(test_set)
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
@@ -93,7 +93,7 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
-    """Mean and standard deviation over the seeds of each group; empty without a group of two."""
+    """Makes a table of mean and deviation over each group's seeds; empty without a group of two."""
     names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
     buckets = comparison.by_length(test_set).query("key == 'bleu'")
     frame = with_cells(comparison.whole(test_set), comparison)
@@ -108,30 +108,30 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
         digits = comparison.about[row.key]["digits"]
         beside = f"± {row.std:.{digits}f}" if row.size > 1 else ""
         cells.append(number(row.mean, digits)._replace(beside=beside))
-    table = pivot(means.assign(cell=cells), {"group": "Runs that differ by their seed"}, "title")
+    table = pivot(means.assign(cell=cells), {"group": "Runs that differ only in seed"}, "title")
     counts = frame.groupby("group", sort=False)["run"].nunique()
     table.insert(1, "Seeds", [number(count, 0) for count in counts])
-    notes = ["Mean ± standard deviation over seeds; on the right, BLEU by number of words."]
+    notes = ["Mean ± standard deviation over seeds; last columns: BLEU by number of words."]
     return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
 
 
 def positions_table(comparison: Comparison, test_set: str) -> Table:
-    """What is lost by position in inputs of several sentences (`+stress=position`); mostly empty."""
+    """Makes a table of the loss by position in joined inputs; empty without `+stress=position`."""
     frame = comparison.scores
     frame = frame[(frame["set"] == test_set) & (frame["subset"] == POSITION)].assign(key="bleu")
-    note = "BLEU of sentences alone less BLEU of the same sentences in inputs, by position there."
+    note = "BLEU of sentences alone minus their BLEU in joined inputs, by position in the input."
     table = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
     return Table(f"positions_{test_set}", f"Loss by position in {test_set}", table, [note])
 
 
 def percentage(row: Any) -> Cell:
-    """A ratio with its interval in per cent."""
+    """Formats a ratio with its interval in per cent."""
     cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
     return cell._replace(text=f"{cell.text}\N{NO-BREAK SPACE}%")
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
-    """What long sentences keep of each score; empty without a curve."""
+    """Makes a table of the share of each score that long sentences keep; empty without a curve."""
     frame = comparison.retention
     frame = with_cells(frame[frame["set"] == test_set], comparison)
     cells = []
@@ -145,22 +145,22 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
     frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
-        "Scores read off the curves over length. Left: the score of the long sentences divided by "
-        "that of the short ones. Constant error rate: what is left of a system with the same score "
-        "and the same error rate per word at every length; where the interval in the next column is "
-        "below 0, the run falls more than that.",
-        "Lost: the first length, in words, at which that share of the score at the short length is "
-        "lost; > says that it is not reached where the curve is known. "
+        "Values of the curves over length. Left: the score at the long length divided by the score "
+        "at the short length. Constant error rate: the share left for a system with the same score "
+        "and the same error rate per word at every length; if the interval in the next column is "
+        "below 0, the run falls more than this system.",
+        "Lost: the first length, in words, at which this share of the score at the short length is "
+        "lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
     ]
-    title = f"What is left in long sentences, on {test_set}"
+    title = f"What long sentences keep, on {test_set}"
     return Table(f"retention_{test_set}", title, table, notes)
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
-    """A sentence a group of seeds, such as "A: BLEU 43 at 10 words, 9 at 50 words: 21 % [19, 23] left."
+    """Says what each group keeps: "A: BLEU 43 at 10 words, 9 at 50 words: 21 % [19, 23] left."
 
-    Of many groups those that keep the least and the most; empty without a curve.
+    Of many groups it names those that keep least and most; empty without a curve.
     """
     frame = comparison.retention[comparison.retention["set"] == test_set]
     left = frame[frame["statistic"] == LEFT].set_index("name")
@@ -182,7 +182,7 @@ def headline(comparison: Comparison, test_set: str) -> str:
 
 
 def listed(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
-    """Rows as a frame of cells."""
+    """Formats rows as a frame of cells."""
 
     def cell(value: Any, digits: int | None) -> Any:
         return str(value or NONE) if digits is None else number(value, digits)
@@ -193,17 +193,17 @@ def listed(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
 
 
 def paper_table() -> Table:
-    """Every row of the paper, as published."""
+    """Makes a table of all rows of the paper, as published."""
     note = (
         f"{SOURCE}: English to French, tokenised BLEU of multi-bleu, NLL in nats per sentence. "
         "Scores on another test set cannot be compared with them."
     )
-    title = f"Published by the paper, on {TEST_SET} (not measured here)"
+    title = f"Published in the paper, on {TEST_SET} (not measured here)"
     return Table("published", title, listed(ROWS, PAPER), [note])
 
 
 def training_table(runs: Sequence[FinishedRun]) -> Table:
-    """A table like the paper's Table 2: what the training took."""
+    """Makes a table like the paper's Table 2: updates, time, losses and memory of trainings."""
     rows = []
     for run in runs:
         if train := run.results.get("train"):
@@ -211,19 +211,19 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
             rows.append(
                 flatten(run.results) | {"run": run.label, "memory": memory and memory / 1e9}
             )
-    notes = ["NLL in nats per sentence; hours add up over resumes."]
+    notes = ["NLL in nats per sentence; hours include the time before a resume."]
     return Table("training", "Training (as Table 2)", listed(rows, TRAINING), notes)
 
 
 def settings_table(runs: Sequence[FinishedRun]) -> Table:
-    """The configuration keys in which runs differ, one row a key."""
+    """Makes a table of the configuration keys in which runs differ, one row per key."""
     frame = differing_settings([run for run in runs if not run.external]).T
     frame = frame.rename_axis("Key").reset_index()
     return Table("settings", "Where the configurations differ", frame)
 
 
 def all_tables(comparison: Comparison) -> list[Table]:
-    """Every table that has rows, in the order people read them."""
+    """Returns all tables that have rows, in reading order."""
     makers = (scores_table, retention_table, seeds_table, lengths_table, positions_table)
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
@@ -231,7 +231,7 @@ def all_tables(comparison: Comparison) -> list[Table]:
 
 
 def write_tables(comparison: Comparison, folder: Path) -> None:
-    """Writes scores.csv, differences.csv, tables.md for reading, and a LaTeX file a table."""
+    """Writes scores.csv and other CSV files, tables.md, and one LaTeX file per table."""
     scores = comparison.scores[["run", *COLUMNS]]
     write_text(folder / "scores.csv", scores.to_csv(index=False))
     for name in ("curves", "retention", "differences"):
@@ -243,7 +243,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 
 def bleu_by_length(comparison: Comparison) -> str:
-    """BLEU on the first test set, all and by length, for a terminal; empty without scores."""
+    """Formats BLEU on the first test set, all and by length, for a terminal; empty without scores."""
     for name in comparison.sets[:1]:
         frame = comparison.scores.query("set == @name and key == 'bleu'")
         frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
@@ -253,6 +253,6 @@ def bleu_by_length(comparison: Comparison) -> str:
 
 
 def names_of(runs: Iterable[str]) -> str:
-    """Names as a title has them, four at most."""
+    """Joins names for a title; at most four."""
     names = list(runs)
     return enumeration(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])

@@ -1,6 +1,6 @@
-"""A W&B workspace that lays runs over one another in native panels.
+"""Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels draw what `nmt.report.loggers` and the training log. `wandb-workspaces` is an extra.
+The panels show what `nmt.report.loggers` and the training log. `wandb-workspaces` is an extra.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_project(text: str) -> None:
     """Checks `wandb=` at the start of a comparison.
 
     Raises:
-        InputError: for what is no ENTITY/PROJECT, without the extra, and without a login.
+        InputError: if it is not ENTITY/PROJECT, or without the extra or a login.
     """
     need("wandb_workspaces.workspaces", "wandb", f"wandb={text}")
     if text.count("/") != 1:
@@ -45,7 +45,7 @@ def check_project(text: str) -> None:
 
 
 def build_workspace(project: str, comparison: Comparison) -> Any:
-    """A `wandb_workspaces.workspaces.Workspace` over all runs of ENTITY/PROJECT, which can be saved."""
+    """Builds a `wandb_workspaces.workspaces.Workspace` for all runs of ENTITY/PROJECT."""
     from wandb_workspaces import workspaces
     from wandb_workspaces.reports import v2
 

@@ -27,13 +27,13 @@ def write_comparison(
     figures: Sequence[str] = (),
     claims: Table | None = None,
 ) -> Path:
-    """Writes comparison.html, tables/, figures/ and claims.md, logs BLEU by length, and returns the page's path.
+    """Writes comparison.html, tables/, figures/ and claims.md; logs BLEU by length; returns the page's path.
 
     Args:
         report: what the page shows.
-        title: of the page; the names of the runs if None.
-        figures: formats of figures for papers; none are drawn if empty.
-        claims: also shown on the page.
+        title: title of the page; None: the names of the runs.
+        figures: formats of figures for papers; empty: no figures.
+        claims: decided claims, also shown on the page.
     """
     write_tables(comparison, folder / "tables")
     if figures:
@@ -43,7 +43,7 @@ def write_comparison(
         log.info("claims: %s: %s", claims.title, folder / "claims.md")
     page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
     if comparison.unfinished:
-        log.info("not finished, so left out: %s", ", ".join(map(str, comparison.unfinished)))
+        log.info("unfinished runs left out: %s", ", ".join(map(str, comparison.unfinished)))
     runs = counted(len(comparison.runs), "run")
     log.info("%s compared: %s\n%s", runs, page, bleu_by_length(comparison))
     return page

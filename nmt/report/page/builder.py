@@ -1,8 +1,8 @@
-"""Builds the page of a comparison of runs, or of a run by itself.
+"""Builds the page of a comparison of runs, or of a single run.
 
-Text enters a page in two ways only: jinja2 escapes it in the templates, and data are deflated JSON in
-base64, which the page's program puts into text nodes and attributes. The page's policy names its own
-programs by their hashes and allows no others.
+Text enters a page in only two ways: jinja2 escapes it in the templates, and data are deflated JSON in
+base64, which the page's program puts into text nodes and attributes. The page's content security policy
+allows only its own programs, by their hashes.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def build_page(
     title: str | None = None,
     claims: Table | None = None,
 ) -> Path:
-    """Writes the page of a comparison, or of a run by itself, and returns its path.
+    """Writes the page of a comparison, or of a single run, and returns its path.
 
     Args:
         path: the HTML file to write.
-        report: `sentences` bounds the sentences a test set in the alignment explorer; `live` says
-            which models the page holds.
-        title: the names of the runs if None.
-        claims: that the runs decide.
+        report: `sentences` limits the sentences per test set in the alignment explorer; `live`
+            selects the models that the page contains.
+        title: title of the page; None: the names of the runs.
+        claims: decided claims.
     """
     report = report or PageConfig()
     runs, sets = comparison.runs, comparison.sets

@@ -1,4 +1,4 @@
-"""What a page holds besides its text: data, style and programs."""
+"""Packs what a page contains besides its text: data, style and programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|class) (\w+)", 
 
 
 def packed(value: Any, level: int = 9) -> str:
-    """A text, or a value as JSON, deflated and in base64; js/data.mjs reads it back."""
+    """Deflates a text, or a value as JSON, and encodes it in base64; js/data.mjs reads it."""
     if not isinstance(value, str):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     content = zlib.compress(value.encode("utf-8", "replace"), level)
@@ -25,10 +25,10 @@ def packed(value: Any, level: int = 9) -> str:
 
 @functools.cache
 def program(main: str) -> str:
-    """The JavaScript modules joined into one script, so that a page can name it by its hash.
+    """Joins the JavaScript modules into one script, so that a page can allow it by its hash.
 
-    Each becomes a function that returns what it exports, after those that it imports from; `main` is
-    the last one. Imports and exports must stand on one line each and by name.
+    Each module becomes a function that returns its exports; it follows the modules that it imports, and
+    `main` is last. Each import and export must be on one line and use names.
     """
     modules: dict[str, str] = {}
 
@@ -51,12 +51,12 @@ def program(main: str) -> str:
 
 @functools.cache
 def chart_library() -> str:
-    """Vega, Vega-Lite and vega-embed as one program that sets `window.vegaEmbed`."""
+    """Returns Vega, Vega-Lite and vega-embed as one program that sets `window.vegaEmbed`."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
 
 
 def asset(name: str) -> str:
-    """The text of a file of this package."""
+    """Reads a text file of this package."""
     return (resources.files(__package__) / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Chooses the trained models that a page holds: `live.bin` of run folders, embedded as they are."""
+"""Chooses the trained models that a page contains: `live.bin` of run folders, embedded unchanged."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from nmt.report.page import embed
 from nmt.report.runs import FinishedRun, grouped
 
 FILE = "live.bin"
-LIMIT = 12_000_000  # bytes that all models of a page take at most with `report.live=auto`
-OFFERED = 80  # sentences of the test sets that a person can take
+LIMIT = 12_000_000  # bytes of all models of a page with `report.live=auto`
+OFFERED = 80  # sentences of the test sets to choose from
 
 
 def fitted_models(
     runs: Sequence[FinishedRun], report: PageConfig
 ) -> tuple[dict[str, str], dict[str, Any] | None]:
-    """The models of a page: one run a group, as many as fit.
+    """Selects the models of a page: one run per group, as many as fit.
 
-    Models with and without attention alternate, those with the largest `max_length` first; with
-    `report.live=auto`, as long as all together are within LIMIT.
+    Models with and without attention alternate, those with the largest `max_length` first. With
+    `report.live=auto` a model that would exceed LIMIT is left out.
 
     Returns:
-        What the page holds by id of its element (program of the worker, models); and labels of the
-        models and sentences to begin with, or None without models.
+        The page's contents by element id (program of the worker, models); and labels of the models
+        and example sentences, or None without models.
     """
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for members in grouped(runs).values() if report.live is not False else ():
@@ -56,7 +56,7 @@ def _file(run: FinishedRun) -> Path:
 
 
 def _offered(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
-    """Source sentences of the test sets to begin with, as text, spread over their lengths."""
+    """Returns example source sentences of the test sets, as text, spread over their lengths."""
     rows = {
         tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
     }

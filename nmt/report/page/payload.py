@@ -1,6 +1,6 @@
 """The data of a page: runs, scores by length, differences, translations, alignments.
 
-Frames of a comparison become lists of rows as they are; the scripts of the page choose and draw them.
+Frames of a comparison become lists of rows unchanged; the scripts of the page select and draw them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from nmt.report.page.embed import packed
 from nmt.report.runs import FinishedRun
 from nmt.report.tables import heading
 
-MAX_TRANSLATION_BYTES = 800_000  # of a page; sentences are thinned out to fit
-MAX_ALIGNMENT_BYTES = 1_900_000  # likewise
+MAX_TRANSLATION_BYTES = 800_000  # per page; evenly spaced sentences are kept
+MAX_ALIGNMENT_BYTES = 1_900_000  # the same for alignments
 
 
 def overview(comparison: Comparison) -> dict[str, Any]:
-    """What charts and matrices are drawn from."""
+    """Returns the data of charts and matrices."""
     groups = list(comparison.groups)
     of = {run.label: n for n, name in enumerate(groups) for run in comparison.groups[name]}
     scores = comparison.scores
@@ -80,7 +80,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
 
 
 def _rows(frame: pd.DataFrame, *columns: str) -> list[dict[str, Any]]:
-    """The rows of some columns, numbers to six decimals, null for what is missing."""
+    """Returns the rows of some columns, with six decimals, and null for missing values."""
     text = frame[list(columns)].to_json(orient="records", double_precision=6)
     rows: list[dict[str, Any]] = json.loads(text)
     return rows
@@ -89,14 +89,14 @@ def _rows(frame: pd.DataFrame, *columns: str) -> list[dict[str, Any]]:
 def fitted_sentences(
     comparison: Comparison, limit: int
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, dict[str, Any]]]:
-    """Alignments and translations by test set, thinned out evenly over the lengths to fit a page.
+    """Selects alignments and translations by test set, evenly over the lengths, to fit a page.
 
     Args:
-        limit: sentences of a test set in the alignment explorer.
+        limit: sentences per test set in the alignment explorer.
 
     Returns:
-        Of each test set the sentences of `_aligned`; and the labels of the `systems`, the `rows` of
-        `_translations` that the page holds, and their `total`.
+        For each test set the sentences of `_aligned`; and the labels of the `systems`, the `rows` of
+        `_translations` that the page contains, and the `total` number of rows.
     """
     runs = {name: comparison.paired(name) for name in comparison.sets}
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}
@@ -115,17 +115,17 @@ def fitted_sentences(
 
 
 def _thinned(sets: dict[str, list[Item]], room: int) -> dict[str, list[Item]]:
-    """As many rows of each set, evenly spaced, as fit into `room` bytes of a page."""
+    """Keeps as many rows of each set, evenly spaced, as fit into `room` bytes of a page."""
     share = min(1.0, 0.95 * room / len(packed(sets, 6)))
     return {name: spread(rows, math.ceil(share * len(rows))) for name, rows in sets.items()}
 
 
 def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
-    """Every sentence of a test set with what each run wrote, from short to long.
+    """Returns every sentence of a test set with each run's translation, from short to long.
 
     Returns:
         Rows of `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of the runs (null
-        where a run has none), `b` their sentence BLEU.
+        if a run has none), `b` their sentence BLEU.
     """
     tables = [{row["id"]: row for row in run.translations(test_set)} for run in runs]
     rows = []
@@ -145,11 +145,11 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
 
 
 def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
-    """The sentences kept step by step in any run, from short to long.
+    """Returns the sentences with alignments in any run, from short to long.
 
     Returns:
-        `id`, `length`, `source` and `reference` tokens, and `by`: by label of a run its line of
-        alignments/<set>.jsonl with `bleu` and with numbers of four decimals.
+        `id`, `length`, `source` and `reference` tokens, and `by`: for each label of a run its line of
+        alignments/<set>.jsonl, with `bleu` and with numbers rounded to four decimals.
     """
     sentences: dict[int, dict[str, Any]] = {}
     for run in runs:
@@ -162,13 +162,13 @@ def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]
 
 
 def _short(row: Mapping[str, Any]) -> Any:
-    """The same with numbers of four decimals; None for NaN."""
+    """Rounds all numbers to four decimals; NaN becomes None."""
     text = json.dumps(row)
     return json.loads(text, parse_float=lambda x: round(float(x), 4), parse_constant=lambda _: None)
 
 
 def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
-    """BLEU of one sentence, smoothed and over the orders it has, rounded to a tenth of a point."""
+    """Computes BLEU of one sentence, smoothed, over its n-gram orders, to a tenth of a point."""
     if statistics is None:
         return None
     return round(float(bleu_of_statistics(statistics, effective_order=True)), 1)

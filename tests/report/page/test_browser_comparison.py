@@ -65,7 +65,7 @@ def test_runs_are_compared_with_a_control(page: Any) -> None:
         drawn_after(page, "#length-chart", choose)
         assert lines(page) == 2
         assert page.locator("#length-chart .concat_0_group .mark-rule.role-mark line").count() == 2
-    assert f"better or worse than {control}" in page.inner_text("#length-note")
+    assert f"compared with {control}" in page.inner_text("#length-note")
     assert control not in page.inner_text("#length-legend").split("\n")
 
 
@@ -104,7 +104,7 @@ def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) ->
 
     assert cell().get_attribute("class") == "better"
     assert re.fullmatch(r"\+\d+\.\d\d\*+\np [<\d.]+", cell().inner_text())
-    assert f"{SEARCH} less {ENCDEC}: +" in cell().get_attribute("aria-label")
+    assert f"{SEARCH} minus {ENCDEC}: +" in cell().get_attribute("aria-label")
     assert page.locator("#bucket option").first.inner_text() == "the whole set"
     before = cell().inner_text()
     page.select_option("#bucket", index=3)

@@ -107,7 +107,7 @@ def test_headline_tables_commands_and_unfinished_runs_stand_in_the_page(page: El
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    assert "Not finished, so not here: sweep/4" in page.text
+    assert "Unfinished runs, not shown: sweep/4" in page.text
     assert page.text.count('data-run="RNNsearch-50 seed 2"') == 5  # two a set, and training
     assert "model.scoring._target_" in page.text
 
@@ -134,7 +134,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     bare = FinishedRun("bare", {"config": {"a": 1}, "train": {"updates": 3}})
     text = built([bare], tmp_path / "bare.html").text
     assert "<p>1 system</p>" in text
-    assert "How to make it again" in text
+    assert "How to reproduce this run" in text
     assert 'href="#significance-section"' not in text
     records = {"mine": runs[0].translations("mine")}
     table = runs[0].scores.query("set == 'mine'").drop(columns="run")

@@ -1,5 +1,5 @@
-// What one decoding says: weights, energies, entropy, the step in words, and which sentences are worth a look. A decoding is
-// a line of alignments/<set>.jsonl, or what a model of the page wrote.
+// Describes one decoding: weights, energies, entropy, the step in words; and sorts sentences. A decoding is a line of
+// alignments/<set>.jsonl, or the output of a model in the page.
 //
 // Legend: S source words (with </s>), T target words (with </s>); i a target step, j a source position.
 
@@ -9,7 +9,7 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 
 export const mean = (values) => sum(values) / values.length;
 
-/** e_ij = log α_ij + log Z_i as text; a dash for a weight too small to tell. */
+/** e_ij = log α_ij + log Z_i as text; a dash if the weight is too small to know it. */
 export function energyText(weight, logNormaliser) {
   const known = logNormaliser !== undefined && logNormaliser !== null && weight >= 5e-5;
   return known ? fixed(Math.log(weight) + logNormaliser, weight < 0.001 ? 1 : 2) : "–";
@@ -18,7 +18,7 @@ export function energyText(weight, logNormaliser) {
 /** Entropy of the weights in nats: 0 for one word, log S if all are equal. */
 export const entropy = (weights) => -sum(weights.map((w) => (w > 0 ? w * Math.log(w) : 0)));
 
-/** Positions by falling weight, at least `least` each, at most `most` of them; always the first. */
+/** Positions of the largest weights, largest first: at most `most`, each with at least `least`; always the first. */
 export function largest(weights, most = 3, least = 0.1) {
   const order = Array.from(weights, (_, j) => j).sort((a, b) => weights[b] - weights[a] || a - b);
   return order.filter((j, rank) => rank === 0 || (rank < most && weights[j] >= least));
@@ -49,7 +49,7 @@ export function difference(sentence) {
   return values.length > 1 ? Math.max(...values) - Math.min(...values) : 0;
 }
 
-/** Sentences in the order asked for: `length`, or `difference` between runs (largest first). */
+/** Sorts sentences by `length`, or by `difference` between runs (largest first). */
 export function ordered(sentences, by) {
   const value = by === "length" ? ({ length }) => length : (sentence) => -difference(sentence);
   const keyed = sentences.map((sentence) => [value(sentence), sentence]);

@@ -1,4 +1,4 @@
-// Rows of a table with a bar: source words and their weights, or written words and their probabilities.
+// Table rows with a bar: source words and their weights, or target words and their probabilities.
 
 import { energyText } from "./alignment.mjs";
 import { h } from "./dom.mjs";
@@ -16,7 +16,7 @@ export function weightRow({ source, weights, log_normaliser: z }, i, j, kind = n
   return barRow(source[j], weight, [fixed(weight, 3), energyText(weight, z?.[i])], kind);
 }
 
-/** The written word of step i, then its runners-up; `name(word, n)` makes what stands for runner-up n. */
+/** The target word of step i, then its runners-up; `name(word, n)` creates the element of runner-up n. */
 export function runnerRows({ target, log_probability: own, runners_up: others }, i, name = (word) => word) {
   const row = (word, value, kind = null) => barRow(word, Math.exp(value ?? -Infinity), [value === null ? "–" : percent(Math.exp(value))], kind);
   return [row(target[i], own?.[i] ?? null, "own"), ...(others?.[i] ?? []).map(([word, value], n) => row(name(word, n), value))];

@@ -26,10 +26,10 @@ function config(theme) {
 
 const TICKS = [1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800];
 
-// a logarithmic axis of Vega's own leaves most labels out
+// Vega's own logarithmic axis leaves out most labels
 const lengthAxis = ([first, last]) => ({ values: TICKS.filter((tick) => first <= tick && tick <= last), labelExpr: "datum.value", grid: false, labelOverlap: "greedy" });
 
-/** Scores over length: curves with bands, dashed curves of a constant error rate, points of buckets, rules at the training caps and at `level`. */
+/** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets, rules at the training caps and at `level`. */
 function lengthPanel({ curves, constant = [], buckets = [], caps, names, look, title, digits, bands, zero, level, domain, width, height, theme }) {
   const { color, strokeDash, shape } = encodings(names, look, theme);
   const axis = { ...lengthAxis(domain), title: null };
@@ -50,7 +50,7 @@ function lengthPanel({ curves, constant = [], buckets = [], caps, names, look, t
   return { width, height, layer };
 }
 
-/** The chart over length: a score, the sentences of each bucket underneath, and `parts`, two scores side by side. */
+/** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side by side. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -76,7 +76,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
   };
 }
 
-/** One line a series over updates. */
+/** One line per series over updates. */
 export function trainingSpec({ rows, names, look, title, width, theme }) {
   const { color, strokeDash } = encodings(names, look, theme);
   const tooltip = [

@@ -1,4 +1,4 @@
-// What a page holds deflated and in base64: data as JSON, the chart library, the models and their program.
+// Unpacks the deflated base64 contents of a page: data as JSON, the chart library, the models and their program.
 
 export async function inflateBytes(base64) {
   const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));

@@ -1,4 +1,4 @@
-// Making and finding elements. Text only ever enters the page as text nodes and attributes, never as markup.
+// Creates and finds elements. Text enters the page only as text nodes and attributes, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// The alignment explorer: pick a sentence, step through what was written, see what was read for each word.
+// The alignment explorer: choose a sentence, step through its translation, see the attention of each word.
 
 import { difference, entropy, expectationText, inWords, ordered, sum } from "./alignment.mjs";
 import { runnerRows, weightRow } from "./bars.mjs";
@@ -107,7 +107,7 @@ export function startExplorer(alignments) {
     const most = Math.max(...weights);
     const rows = weights.map((weight, j) => weightRow(decoding, i, j, weight === most ? "most" : null));
     ui.energies.tBodies[0].replaceChildren(...rows);
-    // brings the row of the largest weight into view within its own table, never moving the page
+    // scrolls the table, never the page, to the row of the largest weight
     const [row, box] = [rows[weights.indexOf(most)], ui.energies.parentElement];
     const top = row.offsetTop - box.scrollTop;
     if (top < 40 || top + row.offsetHeight > box.clientHeight) box.scrollTop = row.offsetTop - box.clientHeight / 2;

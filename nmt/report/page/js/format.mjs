@@ -1,4 +1,4 @@
-// Numbers and words as people read them.
+// Formats numbers and words for people.
 
 /** A number with fixed decimals and a true minus sign; a dash for none. */
 export function fixed(value, digits = 2) {
@@ -7,10 +7,10 @@ export function fixed(value, digits = 2) {
   return value < 0 && Number(text) !== 0 ? `\u2212${text}` : text;
 }
 
-/** With its sign, as differences are written. */
+/** A number with its sign, for differences. */
 export const signed = (value, digits = 2) => (value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits));
 
-/** A share as a whole per cent, or that it is less than one half of one. */
+/** A share in whole per cent; "<1 %" below one half. */
 export function percent(share) {
   const value = 100 * share;
   return value > 0 && value < 0.5 ? "<1\u202f%" : `${Math.round(value)}\u202f%`;
@@ -18,9 +18,9 @@ export function percent(share) {
 
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** A p-value: three decimals, or that it is below the last of them; a dash for none. */
+/** A p-value with three decimals, or "<0.001"; a dash for none. */
 export const pValue = (value) => (value === null ? "–" : value < 0.001 ? "<0.001" : value.toFixed(3));
 
-/** A number with its interval, where it has one. */
+/** A number with its interval, if it has one. */
 export const interval = ({ value, low, high }, digits) =>
   ((low ?? null) === null ? fixed(value, digits) : `${fixed(value, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`);

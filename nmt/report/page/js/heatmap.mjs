@@ -1,6 +1,6 @@
 // Draws one decoding: source words along the top, target words down the side. With attention a cell is as dark as its
-// weight; without, one vector leaves the last source word and reaches every target word alike. A step moves a frame
-// and a few classes, so that it costs no redraw.
+// weight; without attention, lines lead from the last source word to every target word. A step only moves a frame and a
+// few classes, without a redraw.
 
 import { svg } from "./dom.mjs";
 
@@ -13,7 +13,7 @@ function textWidth(words) {
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
-/** Size of a cell and of the margins for so many words in so much room. */
+/** Size of a cell and of the margins for the given words and room. */
 export function layout(source, target, room, foot = 6) {
   const left = textWidth(target.map(short));
   const label = textWidth(source.map(short));
@@ -21,7 +21,7 @@ export function layout(source, target, room, foot = 6) {
   const flat = Math.cos((SLANT * Math.PI) / 180); // how far a label reaches beyond its column: the last one is short
   const right = 6 + Math.round(Math.max(...source.map((word, j) => textWidth([short(word)]) * flat - (source.length - 1 - j) * 11)));
   const fitting = Math.floor((room - left - right) / source.length);
-  const cell = fitting < 11 ? 14 : Math.min(28, fitting); // a little tight rather than scrolled, but never too small to read
+  const cell = fitting < 11 ? 14 : Math.min(28, fitting); // small cells avoid scrolling, but must be readable
   return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + foot };
 }
 
@@ -35,7 +35,7 @@ export function heatmap(element, decoding, { choose, label }) {
   const rows = target.map((word, i) =>
     svg("text", { class: "target", x: left - 7, y: top + (i + 0.5) * cell, "text-anchor": "end", "dominant-baseline": "central", text: short(word) }, svg("title", { text: word })));
   const frame = svg("rect", { class: "frame", x: left - 1, width: cell * source.length + 2, height: cell, rx: 2 });
-  // labels stay in view where cells scroll: those of the columns as a drawing of their own, those of the rows are moved
+  // labels stay in view when cells scroll: column labels are a separate drawing, row labels are moved
   const edge = top - 7;
   const drawing = (from, height, attributes) => svg("svg", { width: size.width, height, viewBox: `0 ${from} ${size.width} ${height}`, ...attributes });
   const head = drawing(0, edge, { class: "columns", "aria-hidden": "true" });
@@ -54,7 +54,7 @@ export function heatmap(element, decoding, { choose, label }) {
   });
   element.replaceChildren(head, picture);
 
-  /** Scrolls the drawing within its own frame until a cell is in sight, beside the margin where it can be. */
+  /** Scrolls the drawing inside its frame until a cell is visible, next to the margin if possible. */
   function bring(side, at, margin, visible, whole) {
     const from = element[side];
     if (at + 2 * cell <= visible) element[side] = 0; // the labels are at the start
@@ -95,7 +95,7 @@ function cells(weights, { cell, left, top }) {
   return group;
 }
 
-/** The encoder's chain of states along the top, its last one c, and a line from c to each target word. */
+/** Draws the encoder's states along the top, the last one being c, and a line from c to each target word. */
 function vector(source, target, { cell, left, top }) {
   const group = svg("g", { class: "vector" });
   const y = top - 2;

@@ -1,4 +1,4 @@
-// Starts the page: colours, charts and tables of runs, then what is kept of sentences, then the models.
+// Starts the page: colours, charts and tables of runs, then sentences, then the models.
 
 import { byId, h } from "./dom.mjs";
 import { unpack } from "./data.mjs";
@@ -7,7 +7,7 @@ import { startLive } from "./live/panel.mjs";
 import { startOverview } from "./overview.mjs";
 import { startTranslations } from "./translations.mjs";
 
-/** Keeps the section that the address names in view while what stands above it is drawn. */
+/** Keeps the section of the address in view while the sections above it are drawn. */
 function holdNamedSection() {
   const section = location.hash && byId(location.hash.slice(1));
   if (!section) return;
@@ -16,7 +16,7 @@ function holdNamedSection() {
   for (const act of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(act, () => hold.disconnect(), { once: true });
 }
 
-/** Light or dark colours: as the system, or as chosen. */
+/** Sets light or dark colours: the system's setting, or the user's choice. */
 function startTheme(redraw) {
   const choice = byId("theme");
   choice.addEventListener("change", () => {

@@ -1,4 +1,4 @@
-// Runs switched on and off, the charts over length and over training, and the tables that follow the same switches.
+// Switches runs on and off, in the charts over length and over training and in the tables.
 
 import { lengthSpec, trainingSpec } from "./charts.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
@@ -10,12 +10,12 @@ import { sortable } from "./tables.mjs";
 
 const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_word: "Development NLL, nats per word", bleu: "Development BLEU" };
 
-const BANDED = 25; // lines whose bands are drawn at first: those of more hide them
+const BANDED = 25; // with more lines, bands are off at first, since they would hide the lines
 
 const comparedCaption = (control, level) =>
-  `How much better or worse than ${control} each system is at each length: what makes long sentences hard for both cancels. Band: ${level} bootstrap interval that holds at all lengths together; where it leaves the line of ${control}, at 0 and at 1, the systems differ.`;
+  `Each system compared with ${control} at each length; difficulty that both share cancels. Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ${control} (0 for differences, 1 for ratios), the systems differ.`;
 
-/** Starts the part of the page about runs as a whole; returns {changed, on, set, redraw, listen}. */
+/** Starts the sections about whole runs; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
   const on = new Set(overview.runs.map(({ label }) => label));
@@ -87,8 +87,8 @@ export function startOverview(overview) {
     setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
     setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
     const { controls } = overview.sets[set.value];
-    const kinds = [["difference", "less that of"], ["ratio", "divided by that of"]];
-    setOptions(compared, [["score", "itself"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
+    const kinds = [["difference", "minus"], ["ratio", "divided by"]];
+    setOptions(compared, [["score", "the score"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
     byId("compared-field").hidden = controls.length < 2;
   }
   function significance() {

@@ -1,4 +1,4 @@
-// Draws specifications with Vega as SVG, in the page's colours, with a tooltip that only ever sets text.
+// Draws specifications with Vega as SVG, in the page's colours, with a tooltip that sets only text.
 
 import { DASHES, SHAPES } from "./charts.mjs";
 import { chartLibrary } from "./data.mjs";
@@ -7,7 +7,7 @@ import { interval } from "./format.mjs";
 
 export const COLOURS = 7;
 
-/** Colours and font of the page as they are now (light or dark). */
+/** The current colours and font of the page (light or dark). */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const value = (name) => style.getPropertyValue(name).trim();
@@ -77,7 +77,7 @@ export function legend(element, names, look) {
   element.replaceChildren(...names.map((name) => h("li", {}, sample(look(name)), h("span", { text: name }))));
 }
 
-/** The numbers behind a chart as a table: a row a series, a column a place on the x axis. */
+/** The numbers of a chart as a table: one row per series, one column per place on the x axis. */
 export function dataTable(element, rows, column, names, digits) {
   const places = [...new Set(rows.map((row) => row[column]))];
   const cell = new Map(rows.map((row) => [`${row.series}\n${row[column]}`, row]));

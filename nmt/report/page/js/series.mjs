@@ -1,8 +1,8 @@
-// From the runs that are switched on to the lines of a chart.
+// Selects the lines of a chart for the runs that are switched on.
 
 import { mean } from "./alignment.mjs";
 
-/** Look of each run and each group by name: a colour a group; dash and shape tell apart seeds, and groups of one colour. */
+/** Look of each run and group by name: one colour per group; dash and shape distinguish seeds, and groups of one colour. */
 export function looks(overview, colours) {
   const look = (group, seed) => ({ colour: group % colours, variant: Math.floor(group / colours) + seed });
   const members = overview.groups.map(() => 0);
@@ -15,7 +15,7 @@ export function looks(overview, colours) {
 /** The training caps of the runs that are on, each once. */
 export const caps = (overview, on) => [...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap))];
 
-/** A bucket with its place on the axis: its middle; the open bucket is drawn a fifth longer than its start. */
+/** A bucket with its place on the axis: its middle; the open bucket ends at 1.2 times its start. */
 function placed(bucket) {
   const end = bucket.to ?? 1.2 * bucket.from;
   return { ...bucket, end, words: (bucket.from + end) / 2 };
@@ -23,7 +23,7 @@ function placed(bucket) {
 
 const groupOf = (overview) => new Map(overview.runs.map(({ label, group }) => [label, overview.groups[group]]));
 
-/** Items by a key: [[items with the first key], ...]. */
+/** Groups items by a key: [[items with the first key], ...]. */
 function grouped(items, key) {
   const found = new Map();
   for (const item of items) {

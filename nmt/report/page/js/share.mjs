@@ -1,4 +1,4 @@
-// Links to what is shown: settings stand behind the # of the address, and in a field to copy.
+// Links to the current view: settings are behind the # of the address, and in a field to copy.
 
 import { byId } from "./dom.mjs";
 
@@ -14,7 +14,7 @@ export function shareField(prefix) {
     let copied = true;
     try {
       await navigator.clipboard.writeText(field.value);
-    } catch { // where a page may not use the clipboard by itself
+    } catch { // the page may not use the clipboard
       field.select();
       copied = document.execCommand("copy");
     }

@@ -3,21 +3,21 @@
 import { byId, h, setOptions } from "./dom.mjs";
 import { fixed, pValue, signed } from "./format.mjs";
 
-/** The tests of pairs, both ways round: Map "a\nb" -> the row of a less b. */
+/** The tests of pairs in both directions: Map "a\nb" -> the row of a minus b. */
 export function pairs(rows) {
   const turned = ({ a, b, delta, low, high, ...row }) => ({ ...row, a: b, b: a, delta: -delta, low: high === null ? null : -high, high: low === null ? null : -low });
   return new Map(rows.flatMap((row) => [row, turned(row)]).map((row) => [`${row.a}\n${row.b}`, row]));
 }
 
-/** What a difference that is not chance means; nothing where neither way is better. */
+/** The class of a significant difference; "level" if neither direction is better. */
 export const verdict = (delta, higherIsBetter) =>
   higherIsBetter === null ? "level" : (delta > 0) === higherIsBetter ? "better" : "worse";
 
-/** Stars, so that significance is never told by colour alone. */
+/** Stars, so that significance is not shown by colour only. */
 export const stars = (p) => (p === null ? "" : p < 0.001 ? "***" : p < 0.01 ? "**" : p < 0.05 ? "*" : "");
 
-/** Draws the matrix of the tests of a score, which `about` describes ({title, digits, higher_is_better}), in the bucket that
- * is chosen in a select. */
+/** Draws the matrix of the tests of a score in the selected bucket; `about` describes the score: {title, digits,
+ * higher_is_better}. */
 export function matrix(rows, bucket, about, level, shown) {
   const buckets = [...new Set(rows.map((row) => row.bucket))];
   setOptions(bucket, buckets.map((name) => [name, name === "all" ? "the whole set" : `${name} words`]));
@@ -30,7 +30,7 @@ export function matrix(rows, bucket, about, level, shown) {
     if (!pair) return h("td", { class: "self", text: row === column ? "" : "–" });
     const { delta, low, high, p_corrected: p, sentences } = pair;
     const { title, digits, higher_is_better: higherIsBetter } = about;
-    const text = `${row} less ${column}: ${signed(delta, digits)} ${title}, ${level} interval ${fixed(low, digits)} to ${fixed(high, digits)}, p ${pValue(p)}, ${sentences} sentences`;
+    const text = `${row} minus ${column}: ${signed(delta, digits)} ${title}, ${level} interval ${fixed(low, digits)} to ${fixed(high, digits)}, p ${pValue(p)}, ${sentences} sentences`;
     return h("td", { class: stars(p) ? verdict(delta, higherIsBetter) : "level", title: text, "aria-label": text },
       h("b", { text: `${signed(delta, digits)}${stars(p)}` }), h("small", { text: `p ${pValue(p)}` }));
   };

@@ -1,4 +1,4 @@
-// Steps through written words by buttons, a slider and keys.
+// Steps through target words by buttons, a slider and keys.
 
 import { byId } from "./dom.mjs";
 
@@ -6,7 +6,7 @@ import { byId } from "./dom.mjs";
  *
  * @param show shows a step: (step) => text for the slider
  * @param keys other keys: {name: function}
- * @returns {{go, last, step}} `go(step, last)` shows a step, of `last + 1` from now on where it is given
+ * @returns {{go, last, step}} `go(step, last)` shows a step; `last`, if given, becomes the last step
  */
 export function stepper(prefix, show, keys = {}) {
   const [stage, previous, next, slider] = ["stage", "previous", "next", "slider"].map((name) => byId(`${prefix}-${name}`));

@@ -1,8 +1,8 @@
-// Tables whose columns sort at a click on their heading; empty cells stay last.
+// Tables that sort by a column when its heading is clicked; empty cells stay last.
 
 import { h } from "./dom.mjs";
 
-/** Makes the headings of a table buttons that sort by their column. */
+/** Turns the headings of a table into buttons that sort by their column. */
 export function sortable(table) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, column) => {
@@ -22,7 +22,7 @@ function cellValue({ dataset, textContent }) {
   return textContent === "–" ? null : textContent;
 }
 
-/** Order of two cells: numbers by size, text by the alphabet, nothing last whichever way is asked for. */
+/** Compares two cells: numbers by size, text by the alphabet; empty cells are last in both directions. */
 export function compare(a, b, falling) {
   if (a === null || b === null) return (a === null) - (b === null);
   const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });

@@ -1,11 +1,11 @@
-// Translations side by side: source, reference and what every system wrote, with the differences marked.
+// Translations side by side: source, reference and the output of every system, with differences marked.
 
 import { byId, h, setOptions } from "./dom.mjs";
 import { fixed } from "./format.mjs";
 
 const PAGE = 10;
 
-/** Rows that a filter lets through, in the order asked for: `file`, `length` or `difference` between systems. */
+/** Filters rows and sorts them by `file`, `length` or `difference` between systems. */
 export function chosen(rows, { least, most, text, sort, columns }) {
   const wanted = text.toLowerCase();
   const has = (row) => [row.s, row.r, ...columns.map((c) => row.h[c])].some((line) => line?.toLowerCase().includes(wanted));
@@ -17,7 +17,7 @@ export function chosen(rows, { least, most, text, sort, columns }) {
   return rows.filter((row) => row.length >= least && row.length <= most && has(row)).sort((a, b) => order(a) - order(b) || a.id - b.id);
 }
 
-/** One flag a word of `words`: true where it is not part of the longest common subsequence with `other`. */
+/** One flag per word of `words`: true if it is not in the longest common subsequence with `other`. */
 export function unmatched(words, other) {
   const width = other.length + 1;
   const table = new Uint16Array((words.length + 1) * width);
@@ -38,7 +38,7 @@ export function unmatched(words, other) {
   return flags;
 }
 
-/** A text with the words marked that another text lacks. */
+/** A text whose words that are not in another text are marked. */
 function marked(text, other) {
   if (text === null || other === null) return [text ?? "–"];
   const words = text.split(" ");
@@ -87,7 +87,7 @@ export function startTranslations(translations, overview, explore) {
     const found = chosen(set.rows, { least, most, text: controls.find.value.trim(), sort: controls.order.value, columns });
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     page = Math.min(page, pages - 1);
-    const kept = set.rows.length < set.total ? ` (this page holds ${set.rows.length} of ${set.total}, spread over the lengths)` : "";
+    const kept = set.rows.length < set.total ? ` (this page has ${set.rows.length} of ${set.total}, spread over the lengths)` : "";
     byId("translations-count").textContent = `${found.length} of ${set.total} sentences${kept}; page ${page + 1} of ${pages}`;
     previous.disabled = page === 0;
     next.disabled = page >= pages - 1;

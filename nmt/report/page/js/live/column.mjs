@@ -1,4 +1,4 @@
-// What one model wrote, and how: the words, the figures, the picture of the attention or of the fixed vector, and the step.
+// Shows one model's translation: the words, the figures, the picture of the attention or the fixed vector, and the step.
 
 import { entropy, expectationText, inWords, largest, mean } from "../alignment.mjs";
 import { runnerRows, weightRow } from "../bars.mjs";
@@ -7,12 +7,12 @@ import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
 import { drawStates } from "./vector.mjs";
 
-const SHOWN = 6; // source words of a step
+const SHOWN = 6; // source words listed per step
 
 /** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(), failed(message)}.
  *
  * @param choose called with the word that is clicked
- * @param force called with a word and the number of the runner-up that shall stand in its place
+ * @param force called with a word and the number of the runner-up that replaces it
  */
 export function column(model, { choose, force }) {
   const ui = {
@@ -62,7 +62,7 @@ export function column(model, { choose, force }) {
     ui.figures.replaceChildren(...Object.entries(figures).map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
     ui.states.replaceChildren();
     if (record.states) {
-      ui.states.append(h("p", { class: "see", text: "The vector as it fills: a column a source word, a row a unit. The last column is c, all that the decoder gets." }), drawStates(record.states, record.source));
+      ui.states.append(h("p", { class: "see", text: "The encoder's state after each source word: one column per word, one row per unit. The last column is c, the decoder's only input." }), drawStates(record.states, record.source));
     }
   }
 

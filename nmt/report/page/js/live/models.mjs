@@ -1,4 +1,4 @@
-// The models of the page, each in a worker of its own.
+// The models of the page, each in its own worker.
 
 import { unpack } from "../data.mjs";
 import { byId } from "../dom.mjs";
@@ -35,7 +35,7 @@ class LiveModel {
     return this.ask({ kind: "read", text });
   }
 
-  /** The record of a translation (js/model/translation.mjs); never answered where another is asked for meanwhile. */
+  /** The record of a translation (js/model/translation.mjs); never answered if a newer one is requested meanwhile. */
   async translate(text, settings, prefix, progress) {
     const since = performance.now();
     const record = await this.ask({ kind: "translate", text, settings, prefix }, progress);
@@ -47,7 +47,7 @@ class LiveModel {
   }
 }
 
-/** The models that the page holds, by their labels, once all are loaded. */
+/** Loads the models of the page, by their labels. */
 export async function startModels(labels) {
   const address = URL.createObjectURL(new Blob([await unpack("live-program")], { type: "text/javascript" }));
   return Promise.all(labels.map((label, n) => new LiveModel(address, label).load(byId(`live-${n}`).textContent)));

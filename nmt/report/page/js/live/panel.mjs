@@ -1,4 +1,4 @@
-// A sentence of the reader's own: typed, lengthened, translated by two models side by side, stepped through.
+// The user's own sentence: type it, make it longer, translate it with two models side by side, step through it.
 
 import { byId, h, setOptions } from "../dom.mjs";
 import { fixed } from "../format.mjs";
@@ -8,7 +8,7 @@ import { column } from "./column.mjs";
 import { startModels } from "./models.mjs";
 import { joinClause } from "./sentence.mjs";
 
-const SHORT = 20; // words of a sentence that is joined on
+const SHORT = 20; // longest sentence that is appended, in words
 const KEPT = 12; // rows of the history
 
 /** Starts the panel over the models of the page, once all are loaded; returns {redraw}. */
@@ -24,7 +24,7 @@ export async function startLive({ models: labels, sentences }) {
     return `word ${i + 1}`;
   });
 
-  // What is typed
+  // The sentence
   const readAll = (text) => Promise.all(state.columns.map(({ model }) => model.read(text)));
   const knows = async (word) => (await readAll(word)).every(({ known }) => known[0] === true);
   async function read() {
@@ -101,13 +101,13 @@ export async function startLive({ models: labels, sentences }) {
     ui.stop.hidden = true;
     ui.progress.textContent = "Stopped.";
   }
-  /** Has a model write runner-up n in place of word i, and go on from there. */
+  /** Replaces word i by runner-up n, and lets the model continue from there. */
   function force(one, i, n) {
     const { ids, starts, others } = one.record();
     translate(new Map([[one, [...ids.slice(0, starts[i]), others[i][n]]]]), i);
   }
 
-  /** Sentences so far. */
+  /** Adds a sentence to the history. */
   function remember(text, records) {
     state.history = [...state.history.slice(1 - KEPT), { text, records }];
     const head = state.columns.flatMap(({ model: { label, attends } }) => [`${label}: nats per word`, ...(attends ? [`${label}: words not read`] : [])]);
@@ -157,7 +157,7 @@ export async function startLive({ models: labels, sentences }) {
   for (const field of ["first", "second"]) byId(`live-${field}-field`).hidden = models.length < 2;
   byId("live-language").textContent = new Intl.DisplayNames(["en"], { type: "language" }).of(source);
   ui.text.lang = source;
-  setOptions(ui.pick, [["", "of the test set …"], ...sentences.map(({ text, words }, i) => [i, `${words} · ${text.length > 70 ? `${text.slice(0, 69)}…` : text}`])]);
+  setOptions(ui.pick, [["", "from the test set …"], ...sentences.map(({ text, words }, i) => [i, `${words} · ${text.length > 70 ? `${text.slice(0, 69)}…` : text}`])]);
   byId("live-pick-field").hidden = ui.shorter.hidden = sentences.length === 0;
   ui.longer.hidden = short.length === 0;
   set({ beam: Math.min(12, search.beam_size), unknown: search.replace_unk });

@@ -1,11 +1,11 @@
-// Joining a clause to what is typed.
+// Appends a clause to the user's sentence.
 
 /** Words that join a clause to a sentence, by language. */
 const JOINTS = { en: ["and", "but", "so"], fr: ["et", "mais", "donc"] };
 
 /**
- * A text with another sentence as a further clause: models that were trained on single sentences end at an inner full stop.
- * Without a word that joins them, the other sentence stands behind the text.
+ * Appends another sentence as a clause: models that were trained on single sentences stop at an inner full stop.
+ * Without a joining word the other sentence just follows the text.
  * @param {number} turn which of the words joins them
  * @param {(word: string) => Promise<boolean>} knows whether all models know a word
  */

@@ -1,11 +1,11 @@
-// The encoder's state after each source word: a column a word, a row a unit, as it fills up to the one fixed vector c.
+// Draws the encoder's state after each source word: one column per word, one row per unit; the last is the fixed vector c.
 
 import { h } from "../dom.mjs";
 
 const MOST_ROWS = 128;
 const HEIGHT = 96;
 
-/** Draws states (S, H) on a canvas as wide as its place; units are put together where there are more than rows. */
+/** Draws states (S, H) on a canvas as wide as its place; with more units than rows, a row shows one of several units. */
 export function drawStates(states, source) {
   const S = source.length;
   const H = states.length / S;

@@ -1,5 +1,5 @@
-// Products of typed arrays. A matrix is {data, columns}; vectors of several rows stand one after another in one array.
-// K rows, n entries a row of the input, m of the output. Sums are made in 64 bits.
+// Products of typed arrays. A matrix is {data, columns}; several vectors are consecutive in one array.
+// K rows, n entries per row of the input, m of the output. Sums are computed in 64 bits.
 
 /** x Wᵀ + bias: x (K, n), W (m, n), bias (m) or null -> (K, m). */
 export function linear(x, { data, columns: n }, bias = null) {
@@ -49,7 +49,7 @@ function oneRow(x, W, n, m, bias, k, out) {
     let c = 0;
     let d = 0;
     let j = 0;
-    for (; j < whole; j += 4) { // four sums that need not wait for one another
+    for (; j < whole; j += 4) { // four independent sums
       a += W[row + j] * x[from + j];
       b += W[row + j + 1] * x[from + j + 1];
       c += W[row + j + 2] * x[from + j + 2];
@@ -62,7 +62,7 @@ function oneRow(x, W, n, m, bias, k, out) {
 
 export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
-/** As Math.tanh to within 1e-15, in a third of its time. */
+/** Math.tanh to within 1e-15, in a third of its time. */
 export const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x));
 
 /** Rows of a matrix (V, n): ids (K) -> (K, n). */

@@ -1,4 +1,4 @@
-// Text to words and back as Moses does it (nmt/data/tokenise.py with sacremoses). The classes of characters and the words
+// Text to words and back, like Moses (nmt/data/tokenise.py with sacremoses). The classes of characters and the words
 // that keep their full stop come with the model.
 
 /** White space of Python's `re` and `str.split`, inside a class of a regular expression. */
@@ -7,10 +7,10 @@ export const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\
 const SPACES = new RegExp(`[${SPACE}]+`, "gu");
 const EDGES = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "gu");
 
-/** As Python's `str.split()`. */
+/** Python's `str.split()`. */
 const splitWords = (text) => text.split(SPACES).filter((word) => word !== "");
 
-/** As Python's `str.strip()`. */
+/** Python's `str.strip()`. */
 const strip = (text) => text.replace(EDGES, "");
 
 /** The inside of a class of a regular expression: from [first, last, first, last, ...] code points. */
@@ -86,7 +86,7 @@ export function tokeniser(rules) {
   }[{ en: "en", fr: "romance", it: "romance" }[language] ?? "other"];
   const marks = classOf(rules.marks);
   const emoji = "(?:[\\xa9\\xae\\u203c-\\u3299\\u{1f000}-\\u{1faff}][\\u{1f3fb}-\\u{1f3ff}]?)";
-  // What is one character to a reader, and the private characters that stand for it in the meantime.
+  // What a reader sees as one character, and the private characters that replace it temporarily.
   const cluster = new RegExp(
     `[\\u{1f1e6}-\\u{1f1ff}]{2}|${emoji}(?:\\u200d${emoji})+|${emoji.replace("]?)", "])")}|[0-9#*]\\u20e3` +
       `|[^\\p{L}\\p{N}_${SPACE}${marks}\\u200c\\u200d][${marks}]+|[\\u{f0000}-\\u{10ffff}]`,
@@ -142,14 +142,14 @@ export function tokeniser(rules) {
   };
 }
 
-/** Code points of Chinese, Japanese and Korean characters, which stand without spaces: [first, last]. */
+/** Code points of Chinese, Japanese and Korean characters, which have no spaces between them: [first, last]. */
 const CJK = [
   [4352, 4607], [11904, 42191], [43072, 43135], [44032, 55215], [63744, 64255], [65072, 65103], [65381, 65500],
   [94208, 101119], [110592, 110895], [110960, 111359], [131072, 196607],
 ];
 const isCjk = (character) => CJK.some(([first, last]) => first <= character.codePointAt(0) && character.codePointAt(0) <= last);
 
-/** What Moses' own tokeniser writes, in the order in which it is undone. */
+/** Moses' escapes of characters, in the order in which they are undone. */
 const ESCAPES = [
   ["&bar;", "|"], ["&#124;", "|"], ["&lt;", "<"], ["&gt;", ">"], ["&bra;", "["], ["&ket;", "]"], ["&quot;", '"'],
   ["&apos;", "'"], ["&#91;", "["], ["&#93;", "]"], ["&amp;", "&"],

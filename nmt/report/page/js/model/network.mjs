@@ -81,7 +81,7 @@ export class Network {
       Object.entries(tensors).filter(([name]) => name.startsWith(`${prefix}.`)).map(([name, tensor]) => [name.slice(prefix.length + 1), tensor]),
     );
     this.attends = scoring !== null;
-    this.mode = "trained"; // or "uniform" or "argmax": weights in place of those that were learnt
+    this.mode = "trained"; // or "uniform" or "argmax", which replace the learnt weights
     this.score = SCORING[scoring];
     this.stateInput = stateInput;
     this.sourceTable = tensors["encoder.embedding.weight"]; // (V, E)
@@ -173,7 +173,7 @@ export class Network {
     return logits;
   }
 
-  /** The states after the words y_i (K) of a step; hypothesis k goes on from the former hypothesis parents[k]. */
+  /** The states after the words y_i (K) of a step; hypothesis k continues the previous hypothesis parents[k]. */
   advance(state, { contexts }, words, parents) {
     const H = this.unit.U.columns;
     const K = state.hidden.length / H;

@@ -1,5 +1,5 @@
 // Beam search (nmt/search/beam.py) and force-decoding (nmt/inference/force_decoding.py) of one sentence.
-// Both are generators, which yield at each step, so that whoever runs them may do other things between.
+// Both are generators that yield at each step, so that the caller can do other work in between.
 // K hypotheses, S source symbols, T target symbols, V vocabulary; sentences end with </s>.
 
 import { END } from "./vocabulary.mjs";
@@ -39,7 +39,7 @@ export function* beamSearch(network, source, settings, prefix = []) {
   }
 }
 
-/** Rounds down, but not a product such as 0.29 · 100 that falls short of a whole number. */
+/** Rounds down, but keeps a product such as 0.29 · 100 that is a whole number up to rounding errors. */
 const floor = (steps) => Math.floor(steps + 1e-9);
 
 const best = (hypotheses) => hypotheses.reduce((a, b) => (a === null || b.score > a.score ? b : a), null);

@@ -1,12 +1,12 @@
-// A trained model at work on one sentence (nmt/inference/model.py): text to words to symbols, search, and a record of every
-// step as alignments/<set>.jsonl has them. I target words, J source words, both with </s> as the last.
+// Translates one sentence (nmt/inference/model.py): text to words to symbols, search, and a record of every step as in
+// alignments/<set>.jsonl. I target words, J source words, both with </s> as the last.
 
 import { detokeniser, tokeniser } from "./moses.mjs";
 import { Network } from "./network.mjs";
 import { beamSearch, forceDecode } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
-const LEAST_READ = 0.2; // of its weights over the written words: a source word below counts as not read
+const LEAST_READ = 0.2; // a source word with a smaller sum of weights over the target words counts as not read
 
 /** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line of JSON, then a
  * signed byte for every entry of the matrices, then 32 bits for the scale of every row of a matrix and for every entry of
@@ -76,7 +76,7 @@ class TrainedModel {
     const dictionary = replace === "dictionary" ? this.about.dictionary : null;
     const replaced = written.map((word, i) =>
       (weights && replace !== "none" && ids[starts[i]] === UNKNOWN ? replacement(weights[i], words, dictionary) : word));
-    // how nearly each word is what the model would have written: p / max p, at most 1
+    // p of each word / largest p of its step, at most 1
     const expected = perWord(logProbabilities.map((p, at) => Math.min(0, p - others[at][0].total))).map(Math.exp);
     return {
       source: [...words, "</s>"],

@@ -21,7 +21,7 @@ class WordVocabulary {
     return [...tokens.map((token) => this.ids.get(token) ?? UNKNOWN), END];
   }
 
-  /** One flag a word: whether it is in the list. */
+  /** One flag per word: whether it is in the list. */
   known(tokens) {
     return tokens.map((token) => this.ids.has(token));
   }
@@ -50,7 +50,7 @@ class BpeVocabulary {
     return [...tokens.flatMap((token) => this.split(token).map((subword) => this.ids.get(subword) ?? UNKNOWN)), END];
   }
 
-  /** The subwords of a word: of neighbouring pairs the one learnt first is merged first. */
+  /** The subwords of a word: the neighbouring pair that was learnt first is merged first. */
   split(token) {
     const bytes = new TextEncoder().encode(` ${token.replace(SPACES, " ")}`);
     const parts = Array.from(bytes, (byte) => this.symbols.get(byte));
@@ -95,7 +95,7 @@ class BpeVocabulary {
   }
 }
 
-/** The byte that each printable stand-in of byte-level models means: printable bytes stand for themselves. */
+/** The byte of each printable symbol in byte-level models: a printable byte is its own symbol. */
 function byteOfSymbol() {
   const printable = (byte) => (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || (byte >= 174 && byte < 256);
   const found = new Map();

@@ -1,13 +1,13 @@
-// One model in a thread of its own, so that the page never waits for it. A message is {kind, ...} with a port for its answer:
-// {answer}, or {error}; {steps} tells how far a translation is.
+// Runs one model in its own thread, so that the page never waits for it. A message is {kind, ...} with a port for its
+// answer: {answer}, or {error}; {steps} is the progress of a translation.
 
 import { inflateBytes } from "../data.mjs";
 import { readModel } from "./translation.mjs";
 
-const PATIENCE = 40; // milliseconds of work before messages are looked at
+const PATIENCE = 40; // milliseconds of work between two looks at messages
 
 let trained = null;
-let turn = 0; // of the translation that is wanted: each ends the one before it
+let turn = 0; // number of the latest translation: a new one ends the previous one
 
 const ANSWERS = {
   async load({ model }) {
@@ -17,7 +17,7 @@ const ANSWERS = {
   },
   read: ({ text }) => trained.read(text),
   stop: () => { turn++; },
-  /** Runs a translation to its end; no answer where another one is asked for meanwhile. */
+  /** Runs a translation to its end; gives no answer if a newer one is requested meanwhile. */
   async translate({ text, settings, prefix }, port) {
     const own = ++turn;
     const job = trained.translate(text, settings, prefix);
