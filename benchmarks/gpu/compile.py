@@ -7,7 +7,7 @@ Prints a line of JSON for each specialisation. The exit status is 1 if one does 
 
 The recurrences run at paper sizes on tensors without memory (PyTorch's device `meta`), with the
 kernels in place of PyTorch's operations; a launch compiles and computes nothing. What the kernels
-compute has tests of its own, in Triton's interpreter.
+compute is tested elsewhere, in Triton's interpreter.
 """
 
 from __future__ import annotations

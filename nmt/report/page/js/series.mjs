@@ -34,7 +34,7 @@ function grouped(items, key) {
 }
 
 /** The lines of a chart of a score, which is one of a set: `curves` and dashed `constant`, and the points of `buckets`;
- * with `together` a line a group of seeds, else a line a run. */
+ * with `together` one line per group of seeds, else per run. */
 export function scoreRows(overview, set, score, on, together) {
   const group = groupOf(overview);
   const of = (rows) => rows.filter((row) => row.set === set && row.key === score);
