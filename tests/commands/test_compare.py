@@ -51,7 +51,7 @@ class TestCompare:
         ended = program("compare", *typed)
         assert ended.code == 0, ended.err
         page = (program.folder / "apart/comparison.html").read_text()
-        assert "test-2: test of RNNsearch-50, renamed" in page
+        assert "test-2: test of RNNsearch-50 [" in page
         differences = (program.folder / "apart/tables/differences.csv").read_text()
         rows = [row.split(",") for row in differences.splitlines()[1:]]
         assert len({tuple(row[2:4]) for row in rows if row[0] == "test"}) == 1
