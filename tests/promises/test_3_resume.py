@@ -27,6 +27,7 @@ TYPED = (
 BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
 VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
+RECORDED = "nmt.training.record:TrainingRecord.on_validation_end"
 
 
 def train(folder: Path, *typed: str, **options: Any):
@@ -86,13 +87,17 @@ def test_some_validations_are_no_improvement(whole):
     ("place", "count"),
     [
         pytest.param(BATCH, 3, id="before the first checkpoint"),
+        pytest.param(BATCH, 7, id="in the middle of an epoch", marks=pytest.mark.slow),
         pytest.param(BATCH, 13, id="in the second epoch"),
+        pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
         pytest.param(SAVE, 2, id="between the first best and last"),
-        pytest.param(SAVE, 4, id="before a later write", marks=pytest.mark.slow),
+        pytest.param(SAVE, 3, id="before the third write", marks=pytest.mark.slow),
+        pytest.param(SAVE, 4, id="before the fourth write", marks=pytest.mark.slow),
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
         pytest.param("torch:save", 4, id="while a later one is filled", marks=pytest.mark.slow),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
         pytest.param(VALIDATED, 3, id="in a validation"),
+        pytest.param(RECORDED, 3, id="after a validation", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
@@ -105,7 +110,10 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
     assert not list(folder.glob("run/checkpoints/*.partial"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)],
+)
 def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
     folder = whole.parent / f"signal-{number}"
     ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 7)")
