@@ -177,7 +177,7 @@ def holds(lost: Sequence[float | None], length: float | None, last: float) -> bo
     return (low or np.inf) <= length <= (high or np.inf)
 
 
-def leaves_zero(curve: Curve) -> bool:
+def excludes_zero(curve: Curve) -> bool:
     low, high = curve.band()
     return bool(((low > 0) | (high < 0)).any())
 
@@ -213,7 +213,7 @@ def coverage(
         rows.append(
             [below <= kept.score <= above]
             + [holds(*pair, curve.lengths[-1]) for pair in zip(lost, crossings, strict=True)]
-            + [below <= exact <= above, leaves_zero(difference(curve, again))]
+            + [below <= exact <= above, excludes_zero(difference(curve, again))]
         )
     return [100 * float(np.mean(band)), *(100 * np.mean(rows, axis=0)).tolist()]
 

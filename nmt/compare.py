@@ -35,6 +35,7 @@ def main(config: CompareConfig) -> None:
     from nmt.report.claims import decide_claims
     from nmt.report.comparison import compare
     from nmt.report.write import write_comparison
+    from nmt.utils.errors import RunError, first_line
     from nmt.utils.files import locked
     from nmt.utils.progress import Stage
 
@@ -52,7 +53,11 @@ def main(config: CompareConfig) -> None:
     with locked(output, "output"), Stage("writing the comparison"):
         write_comparison(comparison, output, config.report, figures=formats, claims=decided)
     if config.wandb is not None:
-        log.info("W&B: %s", build_workspace(config.wandb, comparison).save().url)
+        try:
+            log.info("W&B: %s", build_workspace(config.wandb, comparison).save().url)
+        except Exception as error:  # network, key, rights, service
+            problem = f"not saved ({first_line(error)}); the page is in {output}"
+            raise RunError(f"wandb={config.wandb}: {problem}") from error
 
 
 if __name__ == "__main__":

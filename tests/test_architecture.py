@@ -106,7 +106,7 @@ def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}
     assert len(folders) > 10
-    apart = ("benchmarks", "commands", "examples", "helpers", "launcher", "promises", "slurm")
+    apart = ("benchmarks", "commands", "examples", "helpers", "launcher", "promises")
     others = {tests, *(tests / name for name in apart)}
     for folder in folders:
         assert (folder / "__init__.py").is_file(), folder

@@ -68,9 +68,11 @@ def explain(error: BaseException, schema: type) -> str:
     """Describes in one or two lines why a configuration could not be composed."""
     if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark):
         return f"{mark.name}:{mark.line + 1}: {error.problem}"
-    if refusal := _refusal_inside(error):
+    chain = list(_causes(error))
+    # resolvers raise InputError, which OmegaConf wraps in its own errors
+    if refusal := next((each for each in chain if isinstance(each, InputError)), None):
         return str(refusal)
-    text = "\n".join(_causes(error))
+    text = "\n".join(str(each) or type(each).__name__ for each in chain)
     full_key = re.search(r"full_key: (\S+)", text)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(NOISE)]
@@ -97,17 +99,11 @@ def explain(error: BaseException, schema: type) -> str:
     return where + "\n".join(dict.fromkeys(lines[:2]))
 
 
-def _refusal_inside(error: BaseException | None) -> InputError | None:
-    """Returns the InputError of a resolver, which OmegaConf wraps in its own errors, or None."""
-    while error is not None and not isinstance(error, InputError):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _causes(error: BaseException | None) -> Iterator[str]:
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, its cause, the cause of that, and so on."""
     while error is not None:
-        yield str(error) or type(error).__name__
-        error = error.__cause__
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _suggestion(path: str, schema: type) -> str:

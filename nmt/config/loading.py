@@ -342,6 +342,8 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
         return True
     if not is_within(target, trust):
         return False
+    if path.startswith("evaluation.scores."):
+        return True  # a class or an instance; anything else is refused as no score
     with named_by(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
     return is_within(module, trust)  # `mine.os.system` starts with mine, but is code of os

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from filelock import FileLock
-from tqdm import tqdm
 
 from nmt.utils.environment import follow_parent
 from nmt.utils.errors import RunError
 from nmt.utils.files import write_json
+from nmt.utils.progress import Stage
 from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
@@ -51,15 +51,17 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
     """
     folder, unfinished = cache / name, cache / f".{name}"
     try:
-        if not (folder / FACTS).is_file():
+        if not _is_complete(folder):
             cache.mkdir(parents=True, exist_ok=True)
             with FileLock(cache / f".{name}.lock"):
-                if not (folder / FACTS).is_file():
-                    for leftover in (folder, unfinished):  # left by a killed process
+                if not _is_complete(folder):
+                    for leftover in (folder, unfinished):  # damaged, or left by a killed process
                         shutil.rmtree(leftover, ignore_errors=True)
                     unfinished.mkdir()
                     try:
-                        write_json(unfinished / FACTS, build(unfinished))
+                        facts = build(unfinished)
+                        facts["bytes"] = (unfinished / ROWS).stat().st_size
+                        write_json(unfinished / FACTS, facts)
                         unfinished.rename(folder)
                     finally:
                         shutil.rmtree(unfinished, ignore_errors=True)
@@ -68,15 +70,27 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
     return open_rows(folder), json.loads((folder / FACTS).read_text("utf-8"))
 
 
+def _is_complete(folder: Path) -> bool:
+    """Whether a folder of the cache holds facts, and as many bytes of rows as they say."""
+    try:
+        facts = json.loads((folder / FACTS).read_text("utf-8"))
+        return int(facts["bytes"]) == (folder / ROWS).stat().st_size
+    except (OSError, ValueError, KeyError):
+        return False
+
+
 def write_rows(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes rows into a folder batch by batch, logs the title, returns the rows memory-mapped."""
-    log.info(title)
-    shown = tqdm(batches, title, unit=" thousand pairs", disable=None)  # on terminals only
-    with pa.OSFile(str(folder / ROWS), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-        for batch in shown:
+    """Writes rows into a folder batch by batch, shows the stage, returns the rows memory-mapped."""
+    with (
+        Stage(title, unit="pair") as stage,
+        pa.OSFile(str(folder / ROWS), "wb") as file,
+        pa.ipc.new_stream(file, schema) as writer,
+    ):
+        for batch in batches:
             writer.write_batch(batch)
+            stage.advance(len(batch))
     return open_rows(folder)
 
 

@@ -134,16 +134,16 @@ def prepare(
         InputError: if the configuration or a text is wrong.
         RunError: if the disk is full.
     """
-    sections = {"train": data.train, "valid": data.valid}
-    sections |= {f"test.{name}": text for name, text in data.test.items()}
-    train, *held_out = (
-        tokenise_text(text, data, f"data.{name}", tokenizer) for name, text in sections.items()
-    )
+    train = tokenise_text(data.train, data, "data.train", tokenizer)
+    valid = tokenise_text(data.valid, data, "data.valid", tokenizer)
+    tests = {
+        name: tokenise_text(text, data, f"data.test.{name}", tokenizer)
+        for name, text in data.test.items()
+    }
     pairs = training_pairs(train, data, tokenizer, vocabularies)
     known = pairs.source_vocabulary, pairs.target_vocabulary
-    names = ["valid", *data.test]
-    valid, *tests = (held_out_pairs(n, t, known) for n, t in zip(names, held_out, strict=True))
-    return Prepared(pairs, valid, dict(zip(data.test, tests, strict=True)))
+    encoded = {name: held_out_pairs(name, text, known) for name, text in tests.items()}
+    return Prepared(pairs, held_out_pairs("valid", valid, known), encoded)
 
 
 def prepare_test_set(
@@ -283,7 +283,7 @@ def training_pairs(
 
 def held_out_pairs(name: str, text: Text, vocabularies: Vocabularies) -> Pairs:
     """Development or test pairs, all of them, encoded in memory."""
-    rows = encode(text.rows, vocabularies)
+    rows = encode(text.rows.combine_chunks(), vocabularies)
     counts = {"empty": text.empty, **count_words(rows)}
     return Pairs(name, rows, vocabularies, counts, text.fingerprint)
 

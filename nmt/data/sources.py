@@ -18,7 +18,7 @@ from nmt import grammar
 from nmt.config import DataConfig, TextConfig
 from nmt.data.lines import ENDINGS, read_parallel
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.files import sha256
+from nmt.utils.files import refuse_unreadable, sha256
 
 # Last length of each bucket of `grammar: by_length`; another list would change the corpus.
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
@@ -70,18 +70,19 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
         raise InputError(f"{key}: source and grammar exclude each other; type data=text")
     if text.grammar:
         return _open_grammar(text, data, key, start, stop)
+    named = bool(text.source and text.target)  # else `files`, which the hub may replace
     files = _local_files(text, data)
     missing = [
-        f"{key}.{'files' if text.files else name}: no such file: {path.absolute()}"
+        f"{key}.{name if named else 'files'}: no such file: {path.absolute()}"
         for paths in files
         for name, path in zip((*SIDES, "alignment"), paths, strict=False)
         if not path.is_file()
     ]
-    if text.hub and (missing or not files) and data.root is None:
+    if text.hub and not named and (missing or not files) and data.root is None:
         return _open_hub(text, data, key, start, stop)
     if missing:
         hint = "relative paths start at the working folder, or at data.root"
-        hint = f"nor with {', '.join(ENDINGS)}" if text.files else hint
+        hint = hint if named else f"nor with {', '.join(ENDINGS)}"
         raise InputError(f"{missing[0]}; {hint}")
     if not files:
         side = "target" if text.source else "source"
@@ -89,7 +90,7 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
             f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE, or choose another"
             " data=…"
         )
-    contents = [list(map(sha256, paths)) for paths in files]
+    contents = [list(map(_content, paths)) for paths in files]
     identity = digest("files", contents, text.tokenised, text.skip, text.pairs)
     lines = itertools.chain.from_iterable(map(read_parallel, files))
     pairs = ((*line, None)[:3] for line in itertools.islice(lines, start, stop))
@@ -106,6 +107,12 @@ def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
         [_spelling(root / Path(f"{name}.{language}").expanduser()) for language in data.languages]
         for name in text.files or ()
     ]
+
+
+def _content(file: Path) -> str:
+    """Returns a hash of the content; raises InputError if the file cannot be read."""
+    with refuse_unreadable(file, "a file of text"):
+        return sha256(file)
 
 
 def _spelling(file: Path) -> Path:

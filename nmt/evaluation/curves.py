@@ -194,6 +194,7 @@ def length_curves(
     keys: Iterable[str],
     weights: Callable[[np.ndarray], Kernel] = kernel,
     resamples: int | None = None,
+    masked: bool = True,
 ) -> dict[str, dict[Name, Curve]]:
     """Computes the curve over length of each score, for each group of runs that has the score.
 
@@ -205,6 +206,7 @@ def length_curves(
         keys: keys of scores.
         weights: lengths (N,) -> the weights of the sentences.
         resamples: R; None: as many as the runs have.
+        masked: NaN where the sentences have too few events for a curve.
 
     Returns:
         Curves by key, then by name. A score is left out if the runs have no sentence in common, or too
@@ -226,7 +228,8 @@ def length_curves(
                 known[place] = of_length.sums(
                     table, run.resamples if resamples is None else resamples
                 )
-            values.append(run.scores[key].curve(known[place]))
+            score = run.scores[key]
+            values.append((score.curve if masked else score.combine)(known[place]))
         rest = iter(values)
         curves[key] = {
             name: Curve(of_length, [np.stack([next(rest) for _ in members])])

@@ -50,12 +50,8 @@ def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
     return path
 
 
-def read_scores(folder: str | Path, label: str | None = None) -> pd.DataFrame:
-    """Reads the scores of a run, with the column `run` in front.
-
-    Args:
-        folder: run folder.
-        label: value of `run`; None: the name of the folder.
+def read_scores(folder: str | Path) -> pd.DataFrame:
+    """Reads the scores of a run from its folder.
 
     Raises:
         InputError: if `scores.csv` cannot be read, naming the file.
@@ -67,5 +63,4 @@ def read_scores(folder: str | Path, label: str | None = None) -> pd.DataFrame:
         frame = frame[list(COLUMNS)]
     for name in frame["set"].unique():  # set names become parts of file names
         check_set_name(name)
-    frame.insert(0, "run", label or Path(folder).name)
     return frame

@@ -79,7 +79,7 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
     sentences = []
     for number, pair in enumerate(split):
         sides = zip(vocabularies, (pair["source"], pair["target"]), strict=True)
-        unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS] or None
+        unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS]
         sentence: Record = {
             "id": number,
             "line": pair["line"] + 1,
@@ -87,7 +87,7 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
             "reference": pair["target"],
             "raw_reference": pair["target_text"],
             "length": len(pair["source"]),
-            "no_unk": None if unknown is None else not sum(unknown),
+            "no_unk": not sum(unknown) if unknown else None,
         }
         gold = gold_links(pair, text, f"data.test.{split.name}")
         sentences.append(sentence if gold is None else sentence | {"gold": gold})
@@ -177,8 +177,8 @@ def decode(
     for n, sentence in enumerate(sentences):
         record = sentence | _translation(sentence, translations[n])
         record |= _reference(references[n], record.pop("gold", None))
-        row = translations[n].row(sentence["id"], sentence["reference"])
-        results.append((record, row if n in attended else None))
+        row = translations[n].row(sentence["id"], sentence["reference"]) if n in attended else None
+        results.append((record, row))
     known = [n for n, each in enumerate(sentences) if each["no_unk"]]
     without = model.search([sources[n] for n in known], forbid_unknown=True)
     for n, hypotheses in zip(known, without, strict=True):

@@ -96,8 +96,8 @@ class Claim:
             return kernel(lengths, at=(self.short, self.long))
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        known = np.array([inside.any()])  # without a sentence there is no value
-        return Kernel(np.zeros(1)[known], 1.0 * inside[None][known], inside.sum()[None][known])
+        rows = 1.0 * inside[None][: int(inside.any())]  # without a sentence there is no value
+        return Kernel(np.zeros(len(rows)), rows, rows.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -292,15 +292,19 @@ def decide(
         if claim.statistic == "constant_error":
             systems["constant", place] = list(map(measured, map(constant_error_records, records)))
     for factor in RESAMPLES:
-        curves = length_curves(systems, [score.key], claim.weights, factor * resamples)
-        figures = {name: _figures(claim, c) for name, c in curves.get(score.key, {}).items()}
-        if not figures or not all(np.isfinite(each[:, 0]).all() for each in figures.values()):
+        drawn = factor * resamples
+        masked = claim.statistic != "score"
+        curves = length_curves(systems, [score.key], claim.weights, drawn, masked)
+        figures = {
+            name: _figures(claim, curve) for name, curve in curves.get(score.key, {}).items()
+        }
+        known = all(np.isfinite(each[:, 0]).all() for each in figures.values())
+        if figures.keys() != systems.keys() or not known:
             reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
             return {"verdict": UNDECIDED, "reason": reason}
-        samples = [
-            figures["score", place] - figures.get(("constant", place), 0.0)
-            for place in range(len(groups))
-        ]
+        samples = [figures["score", place] for place in range(len(groups))]
+        if claim.statistic == "constant_error":
+            samples = [kept - figures["constant", place] for place, kept in enumerate(samples)]
         pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
         compared = [samples[0] - samples[1]] if pairs else samples
         sentences = curves[score.key]["score", 0].kernel.sentences.min()
@@ -322,7 +326,7 @@ def decide(
         "sentences": estimate.sentences,
         "seeds": estimate.seeds,
         "of": estimate.drawn,
-        "values": " less ".join(seeds),
+        "values": " minus ".join(seeds),
     }
 
 

@@ -259,10 +259,10 @@ class SetComparison:
         tables = []
         for label, frame in self.stored.items():
             measured = self.measured[label]
-            lacking = set(measured.scores) - set(frame["key"]) if len(measured.ids) else set()
-            anew = [key for key in measured.scores if key in outdated | lacking]
+            keys = list(measured.scores) if len(measured.ids) else []  # without: as stored
+            anew = [key for key in keys if key in outdated or key not in set(frame["key"])]
             rows: list[dict[str, Any]] = []
-            for key in anew if len(measured.ids) else ():
+            for key in anew:
                 ids = None if key != NO_UNK.key else self.no_unk
                 inside = None if ids is None else np.isin(measured.ids, list(ids))
                 rows += measured.rows(self.name, key, inside)

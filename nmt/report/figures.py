@@ -74,9 +74,10 @@ def draw_figures(
                 inside = text if captioned else ""
                 drawings[stem] = partial(lengths_figure, comparison, name, keys, inside)
                 captions.append(f"{stem}: {text}\n")
-        for run in comparison.present(name):
+        several = len(comparison.runs) > 1
+        for run in comparison.present(name) if heatmaps or several else []:
             rows = [row for row in run.alignments(name) if row["weights"] is not None]
-            label = f"-{run.label}" if len(comparison.runs) > 1 else ""
+            label = f"-{run.label}" if several else ""
             if rows:
                 four = choose_four(rows, run.covered(name) or None)
                 drawings[f"{name}{label}-four"] = partial(four_figure, four)
@@ -124,7 +125,8 @@ def lengths_figure(
     for axes in grid[-1]:
         _draw_counts(axes, buckets[buckets["key"] == keys[0]])
     grid[-1, 0].set_ylabel("sentences")
-    first = np.nanmin([buckets["place"].min(), comparison.curves["words"].min()])
+    curves = comparison.curves.query("set == @test_set and key in @keys")
+    first = np.nanmin([buckets["place"].min(), curves["words"].min()])
     grid[-1, 0].set_xlim(left=0.7 * first)
     handles = [panels[0].plot([], [], **run_style(place))[0] for place in range(len(names))]
     figure.legend(handles, names, loc="outside upper center", ncols=abreast)

@@ -136,7 +136,8 @@ def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
     numbers = {key: value for key, value in values if isinstance(value, int | float)}
     board = isinstance(logger, TensorBoardLogger)
     for row in length_curves(comparison):
-        logger.log_metrics(row, step=int(row[LENGTH]) if board else update)
+        step = int(row.pop(LENGTH)) if board else update
+        logger.log_metrics(row, step=step)
     if isinstance(logger, TensorBoardLogger):
         logger.log_hyperparams(run.config, numbers, step=update)
     else:
@@ -162,7 +163,6 @@ def length_curves(comparison: Comparison) -> list[dict[str, float]]:
     """Returns the curves `length/<set>/<score>`: one row per bucket, with its last length as `LENGTH`."""
     frame = comparison.scores
     frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
-    frame = frame[frame["subset"].isin(["all", "no_unk"])]
     metrics = "length/" + frame["set"] + "/" + frame["key"]
     words = frame["to"].fillna(frame["from"] + OPEN_BUCKET - 1).astype(int)
     table = frame.assign(metric=metrics, words=words).pivot(

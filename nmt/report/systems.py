@@ -7,6 +7,7 @@ runs, or a source file with its references.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
             key = f"systems.{system}.{name}"
             alone, _, size = name.partition(POSITION_OF)
-            if alone not in sets or not (size or "2").isdecimal():
+            if alone not in sets or not ((size or "2").isdecimal() and int(size or 2) > 1):
                 raise InputError(f"{key}: no such test set; test sets: {', '.join(sets)}")
             text = own[alone] if own else _text_of(runs, alone)
             lines = read_texts(path, key, OUTPUT)
@@ -214,8 +215,12 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
         table = pd.DataFrame(rows)
     else:
         with refuse_unreadable(f"{key}={path}", "a table with a heading"):
-            # in a table of one column an empty line is a missing number
-            table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False)
+            text = io.StringIO("\n".join(read_lines(file)))
+            # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
+            table = pd.read_csv(
+                text, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
+                keep_default_na=False, na_values=[""],
+            )  # fmt: skip
     if not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
     return table
@@ -234,8 +239,9 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
     for name, given in files.items():
         scored = 0
         for system, path in ({"": given} if isinstance(given, str) else given).items():
-            key = f"scores.{name}={path}"
-            table = read_table(path, f"scores.{name}", name)
+            key = f"scores.{name}" + (f".{system}" if system else "")
+            table = read_table(path, key, name)
+            key += f"={path}"
             if system or (len(runs) == 1 and "system" not in table):
                 table["system"] = system or runs[0].label
             if "system" not in table:
@@ -243,15 +249,15 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
             with refuse_unreadable(key, f"numbers in column {name}"):
                 table[name] = pd.to_numeric(table[name])
             for label, rows in table[table["system"].isin(by_label)].groupby("system"):
-                _add_column(by_label[str(label)], rows, name, key)
-                scored += 1
+                scored += _add_column(by_label[str(label)], rows, name, key)
         if not scored:
             raise InputError(f"scores.{name}: no row names one of {', '.join(by_label)}")
     return [FromFile(name) for name in files]
 
 
-def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> None:
-    """Adds the numbers of one run to its records."""
+def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> int:
+    """Adds the numbers of one run to its records; returns how many."""
+    added = 0
     for name in run.sets:
         values = (table[table["set"] == name] if "set" in table else table)[score]
         records = in_order(run.translations(name))
@@ -263,3 +269,5 @@ def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -
         for record, value in zip(records, values, strict=False):
             if pd.notna(value):
                 record.setdefault("statistics", {})[score] = [float(value), 1.0]
+                added += 1
+    return added

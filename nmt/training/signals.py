@@ -66,7 +66,7 @@ class Stop:
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             overrides = [override("resume", str(self._folder))]
             if self.trust:
-                overrides.append(f"trust=[{','.join(dict.fromkeys(self.trust))}]")
+                overrides.append(f"trust=[{','.join(self.trust)}]")
             command = command_line("train", overrides)
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)

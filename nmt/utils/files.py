@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -14,8 +13,6 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from nmt.utils.errors import InputError
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of a full disk
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -1,9 +1,10 @@
-"""Shows the progress of a stage of work: a bar on a terminal, a log line elsewhere."""
+"""Shows the progress of a stage of work: a bar or a count on a terminal, a log line elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
 from collections.abc import Iterator
 
@@ -20,8 +21,8 @@ class Stage(tqdm):
 
     Args:
         title: what is done, such as `translating test`.
-        total: the amount of work; None if unknown, then without a bar.
-        unit: what is counted, in the singular.
+        total: the amount of work; None if unknown, then a count, where it does not run into output.
+        unit: what is counted, in the singular; empty: nothing.
         shown: whether to show the stage at all.
     """
 
@@ -29,7 +30,8 @@ class Stage(tqdm):
         self, title: str, total: int | None = None, unit: str = "", *, shown: bool = True
     ) -> None:
         shown = shown and rank() == 0
-        hidden = None if shown and total is not None else True  # None: tqdm checks for a terminal
+        counts = total is not None or (unit and not sys.stdout.isatty())
+        hidden = None if shown and counts else True  # None: tqdm checks for a terminal
         super().__init__(
             total=total, desc=title, unit=f" {unit}s", dynamic_ncols=True, disable=hidden
         )
@@ -37,8 +39,8 @@ class Stage(tqdm):
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
 
     def advance(self, amount: int = 1) -> None:
-        """Counts finished work."""
-        self.update(amount)
+        """Counts finished work, at most `total`: the work of other ranks is an estimate."""
+        self.update(amount if self.total is None else min(amount, self.total - self.n))
 
 
 @contextlib.contextmanager

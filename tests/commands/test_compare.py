@@ -27,12 +27,14 @@ class TestCompare:
             "+systems.moses.test=moses.txt",
             "resamples=20",
             "claims=bahdanau",
+            "figures=png",
         )
         assert ended.code == 0, ended.err
         written = files(program.folder) - before
         assert written
         assert all(name.startswith("compared/") for name in written)
         assert "compared/comparison.html" in written
+        assert any(name.startswith("compared/figures/") for name in written)
         page = (program.folder / "compared/comparison.html").read_text()
         for name in ("RNNsearch-50", "RNNencdec-30", "moses"):
             assert name in page

@@ -51,6 +51,19 @@ def test_an_ensemble_with_objects(program, folder, typed):
         assert len(record["weights"]) == len(found.tokens) + 1
 
 
+def test_other_weights_of_attention(program, folder, typed, tmp_path):
+    asked = ("evaluation.attention=uniform", "alignments=json")
+    ended = program("score", f"checkpoint={folder}/1.ckpt", *typed, *asked)
+    assert ended.code == 0, ended.err
+    for row in map(json.loads, ended.out.splitlines()):
+        length = len(row["source"]) + 1
+        assert row["weights"] == [pytest.approx([1 / length] * length)] * (len(row["tokens"]) + 1)
+    fixed = small_checkpoint(tmp_path / "f.ckpt", attends=False)
+    ended = program("score", f"checkpoint=[{folder}/1.ckpt,{fixed}]", *typed, *asked)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"checkpoint={fixed}: has no" in last_line(ended.err)
+
+
 def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
     (tmp_path / "short").write_text("le\n")
     named = f"checkpoint={folder}/1.ckpt"

@@ -32,6 +32,17 @@ def content(cache: Path) -> dict[str, bytes]:
     return {str(path.relative_to(cache)): path.read_bytes() for path in files}
 
 
+def test_a_damaged_folder_is_built_again(config: Config) -> None:
+    prepared(config)
+    cache = Path(config.data.cache)
+    whole = content(cache)
+    for name, rows in whole.items():
+        for harm in (Path.unlink, lambda path, rows=rows: path.write_bytes(rows[: len(rows) // 2])):
+            harm(cache / name)
+            prepared(config)
+            assert content(cache) == whole
+
+
 def _killed_after(config: Config, calls: int) -> None:
     """Prepares until rows have been written so many times."""
     done: list[bool] = []
@@ -71,7 +82,8 @@ def _build(cache: Path, log: Path) -> None:
         return {"whole": True}
 
     rows, facts = build_once(cache, "thing", fill)
-    assert (rows["n"].to_pylist(), facts) == ([1, 2], {"whole": True})
+    assert rows["n"].to_pylist() == [1, 2]
+    assert facts == {"whole": True, "bytes": (cache / "thing/rows.arrow").stat().st_size}
 
 
 def test_processes_build_a_folder_once(tmp_path: Path) -> None:

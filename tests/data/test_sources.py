@@ -76,6 +76,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"source": "a", "target": "nowhere"},
         r"data\.train\.target: no such file: /.*nowhere; relative paths start at",
     ),
+    (
+        {"source": "a", "target": "nowhere", "hub": {"path": "mine/text"}, "files": ["c"]},
+        r"data\.train\.target: no such file: /.*nowhere; relative paths start at",
+    ),
     ({"source": "a", "target": "b", "grammar": "natural"}, r"data\.train: .*type data=text"),
     ({"source": "a", "target": "b", "alignment": "c"}, r"data\.train\.alignment: .*tokenised"),
     ({"grammar": "natural"}, r"data\.train\.pairs: missing"),

@@ -63,7 +63,7 @@ def run_of(name, seed, wrong, *, text=40):
         written = reference[: length - bad] + [f"x{place}" for place in range(bad)]
         records.append(
             {"id": number, "length": length, "bleu_stats": sentence_statistics(written, reference).tolist(),
-             "source": reference, "reference": reference, "hypothesis": written}
+             "source": reference, "reference": reference, "hypothesis": written, "nll": float(bad)}
         )  # fmt: skip
     results = {"config": {"model": {"title": name}}, "seed": seed, "test": {"test": {}}}
     return FinishedRun(f"{name} {seed}", results, records={"test": records})
@@ -116,6 +116,16 @@ def runs():
         ({"rule": {"above": 0.9}, "statistic": "retention", "runs": ["b"]}, "refuted"),
         ({"rule": {"above": -0.9}, "statistic": "constant_error", "runs": ["b"]}, "supported"),
         ({"rule": {"below": 0}, "statistic": "retention", "long": 70}, "undecided"),
+        (
+            # no system with a constant rate of errors has a likelihood
+            {
+                "rule": {"above": 0},
+                "statistic": "constant_error",
+                "score": "nll_per_word",
+                "runs": ["b"],
+            },
+            "undecided",
+        ),
     ],
 )
 def test_verdicts(decide, runs, claim, verdict):
@@ -139,7 +149,7 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
     values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
     [row], _ = decide(runs, rule={"above": 0})
-    assert row["values"] == f"{', '.join(values[:2])} less {', '.join(values[2:])}"
+    assert row["values"] == f"{', '.join(values[:2])} minus {', '.join(values[2:])}"
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):

@@ -75,6 +75,7 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
     points = events.Scalars("length/newstest/bleu")
     assert [point.value for point in points] == pytest.approx(curve_of(run))
     assert [point.step for point in points][:2] == [10, 20]
+    assert "length/words" not in events.Tags()["scalars"]
     images = events.Tags()["images"]
     assert f"figures/{figures[0].stem}" in images
 

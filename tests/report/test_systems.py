@@ -95,6 +95,10 @@ def test_numbers_of_another_tool_are_a_score(
     if kind == "jsonl":
         given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
     elif kind == "tsv":
+        text["systems"]["2014"] = text["systems"][
+            "mine"
+        ]  # a name is text, also if it has digits only
+        rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
         given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
     else:
@@ -107,6 +111,9 @@ def test_numbers_of_another_tool_are_a_score(
     assert value(found, "other", "comet") == pytest.approx(0.3)
     frame = found.by_length("news").query("key == 'comet' and run == 'other'")
     assert frame["sentences"].tolist() == [3]
+    if kind == "tsv":
+        assert value(found, "2014", "comet") == pytest.approx(0.6)
+        return
     [test] = found.differences.query("score == 'comet' and bucket == 'all'").to_dict("records")
     assert test["sentences"] == 2
     assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
@@ -161,6 +168,12 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": {"gone": "one.tsv"}}}, "no row names one of mine"),
+        (
+            {"scores": {"comet": {"mine": "short.txt"}}},
+            r"scores\.comet\.mine=short\.txt: no column",
+        ),
+        ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
+        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
@@ -176,6 +189,7 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "short.txt", ["one line"])
     write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
     write(tmp_path / "one.tsv", ["comet", "0.5"])
+    write(tmp_path / "set.tsv", ["comet\tset", *["0.5\tnewz"] * 3])
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
     with pytest.raises(InputError, match=said):
         compare(CompareConfig(**{**text, **change, "resamples": 0}))

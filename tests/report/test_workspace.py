@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from nmt.compare import main
+from nmt.config import CompareConfig
 from nmt.report import workspace
 from nmt.report.comparison import Comparison
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError
 
 
 def test_panels_show_what_runs_log(comparison: Comparison) -> None:
@@ -21,6 +25,21 @@ def test_panels_show_what_runs_log(comparison: Comparison) -> None:
     assert ["valid/eos_weight"] in [panel.y for panel in panels["Training"]]
     assert [panel.media_keys for panel in panels["Alignments"]] == [["valid/alignment"]]
     built._to_model()  # what saving would send
+
+
+def test_what_wandb_refuses_is_one_line(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr(workspace, "check_project", lambda project: None)
+    monkeypatch.setattr(workspace, "build_workspace", refuse)
+    monkeypatch.setattr("nmt.report.comparison.compare", lambda *_, **__: comparison)
+    monkeypatch.setattr("nmt.report.write.write_comparison", lambda *_, **__: None)
+    config = CompareConfig(output=str(tmp_path), wandb="team/nmt")
+    with pytest.raises(RunError, match=r"wandb=team/nmt: not saved .*no route"):
+        main.__wrapped__(config)  # type: ignore[attr-defined]
 
 
 def test_projects_and_logins_are_checked_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
