@@ -27,14 +27,12 @@ class TestCompare:
             "+systems.moses.test=moses.txt",
             "resamples=20",
             "claims=bahdanau",
-            "figures=png",
         )
         assert ended.code == 0, ended.err
         written = files(program.folder) - before
         assert written
         assert all(name.startswith("compared/") for name in written)
         assert "compared/comparison.html" in written
-        assert any(name.startswith("compared/figures/") for name in written)
         page = (program.folder / "compared/comparison.html").read_text()
         for name in ("RNNsearch-50", "RNNencdec-30", "moses"):
             assert name in page
@@ -43,6 +41,16 @@ class TestCompare:
         assert "100.00" in text  # the references are their own best translation
         report = (program.folder / "compared/claims.md").read_text()
         assert "Missing runs: python -m nmt.train -m regime=laptop +experiment" in report
+
+    def test_figures_for_a_paper(self, program):
+        for name in ("source", "reference", "system"):
+            (program.folder / f"{name}.txt").write_text("a b c d\n" * 3)
+        texts = ("source=source.txt", "reference=reference.txt", "+systems.moses=system.txt")
+        ended = program("compare", *texts, "output=drawn", "figures=pdf", "resamples=20")
+        assert ended.code == 0, ended.err
+        drawn = program.folder / "drawn/figures"
+        assert list(drawn.glob("*-bleu-by-length.pdf"))
+        assert "How BLEU depends on sentence length" in (drawn / "captions.txt").read_text()
 
     def test_a_run_of_another_text_stands_apart(self, program, rnnsearch, rnnencdec):
         other = program.folder / "other"

@@ -127,29 +127,42 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkey
     assert broken.left == -1
 
 
+@pytest.fixture
+def wrong(monkeypatch):
+    """wrong(name, place): the kernel reads a wrong number as this argument."""
+
+    def replace(name, place):
+        pytest.importorskip("triton", reason="Triton is not installed")
+        from nmt.fused.gpu import kernels
+
+        right = getattr(kernels, name)
+
+        def compute(*given, **options):
+            changed = list(given)
+            changed[place] = given[place] * 1.2
+            return right(*changed, **options)
+
+        monkeypatch.setattr(kernels, name, compute)
+
+    return replace
+
+
 @pytest.mark.parametrize(
-    ("name", "place", "said"),  # and which argument it reads wrong
-    [
-        ("compute_gates", 1, "with Additive is off"),
-        ("reset_backward", 1, "with Additive is off"),
-        ("attention_steps", 1, "with Additive is off"),
-        ("word_nll", 0, "with Additive is off"),
-    ],
+    ("name", "place"),
+    [("compute_gates", 1), ("reset_backward", 1), ("attention_steps", 1), ("word_nll", 0)],
 )
-def test_a_kernel_that_computes_a_wrong_number(name, place, said, goes_on, monkeypatch):
-    pytest.importorskip("triton", reason="Triton is not installed")
-    from nmt.fused.gpu import kernels
+def test_the_probe_sees_a_wrong_number(name, place, wrong):
+    wrong(name, place)
+    from nmt.fused.gpu.probe import probe
 
-    right = getattr(kernels, name)
+    with pytest.raises(ArithmeticError, match="with Additive is off"):
+        probe(torch.device("cpu"))
 
-    def wrong(*given, **options):
-        changed = list(given)
-        changed[place] = given[place] * 1.2
-        return right(*changed, **options)
 
-    monkeypatch.setattr(kernels, name, wrong)
+def test_a_training_with_a_wrong_kernel_goes_on_without(wrong, goes_on, monkeypatch):
+    wrong("compute_gates", 1)
     monkeypatch.setattr(backend, "launches_on", lambda device: True)
-    goes_on(said)
+    goes_on("with Additive is off")
 
 
 def test_without_triton(goes_on, monkeypatch):
