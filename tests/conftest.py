@@ -29,6 +29,7 @@ LONGEST = [
     f"tests/{name}.py"
     for name in (
         "promises/test_3_resume",
+        "fused/gpu/test_kernels",  # while the other worker waits for the server
         "test_how_tos",
         "launcher/test_process",
         "commands/test_train",

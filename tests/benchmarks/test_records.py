@@ -71,6 +71,6 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
 
 
 def test_simulated_coverage_is_a_share_of_sets():
-    cells = coverage("natural", FALLS["linear"], SEEDS["1 seed"], sets=3, size=600, resamples=20)
+    cells = coverage("natural", FALLS["linear"], SEEDS["1 seed"], sets=3, size=300, resamples=20)
     assert len(cells) == 7
     assert all(0 <= cell <= 100 for cell in cells)

@@ -86,7 +86,7 @@ def test_some_validations_are_no_improvement(whole):
 @pytest.mark.parametrize(
     ("place", "count"),
     [
-        pytest.param(BATCH, 3, id="before the first checkpoint"),
+        pytest.param(BATCH, 3, id="before the first checkpoint", marks=pytest.mark.slow),
         pytest.param(BATCH, 7, id="in the middle of an epoch", marks=pytest.mark.slow),
         pytest.param(BATCH, 13, id="in the second epoch"),
         pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
@@ -96,7 +96,7 @@ def test_some_validations_are_no_improvement(whole):
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
         pytest.param("torch:save", 4, id="while a later one is filled", marks=pytest.mark.slow),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
-        pytest.param(VALIDATED, 3, id="in a validation"),
+        pytest.param(VALIDATED, 3, id="in a validation", marks=pytest.mark.slow),
         pytest.param(RECORDED, 3, id="after a validation", marks=pytest.mark.slow),
     ],
 )
