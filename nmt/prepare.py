@@ -24,10 +24,10 @@ def main(composed: TrainConfig) -> None:
         )
     vocabularies = None
     if composed.initial_checkpoint is not None:  # only this imports torch
-        from nmt.config.loading import own_code
+        from nmt.config.loading import user_code
         from nmt.inference.load import read_members
 
-        trust = [*composed.trust, *own_code(composed)]
+        trust = [*composed.trust, *user_code(composed)]
         [checkpoint] = read_members([composed.initial_checkpoint], trust)
         vocabularies = checkpoint.vocabularies
     print(prepare(composed.data, composed.tokenizer, vocabularies).summary())

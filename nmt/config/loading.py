@@ -268,8 +268,8 @@ def _differences(before: Config, now: Config) -> dict[str, tuple[Any, Any]]:
 # Code that a configuration names
 
 
-def own_code(config: Config) -> list[str]:
-    """Returns the code that a configuration names beyond `ALLOWED`, as a value of `trust`.
+def user_code(config: Config) -> list[str]:
+    """Returns the code outside nmt that a configuration names, as a value of the key `trust`.
 
     Users trust the code in a configuration that they wrote or trained with.
     """
@@ -306,7 +306,7 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 
 @contextmanager
-def named_by(key: str) -> Iterator[None]:
+def errors_naming(key: str) -> Iterator[None]:
     """Adds `key` to errors of the block, which imports or calls code that a configuration names.
 
     Hides the lines that Hydra logs for code that it cannot locate.
@@ -344,7 +344,7 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
         return False
     if path.startswith("evaluation.scores."):
         return True  # a class or an instance; anything else is refused as no score
-    with named_by(f"{path}={target}"):
+    with errors_naming(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
     return is_within(module, trust)  # `mine.os.system` starts with mine, but is code of os
 

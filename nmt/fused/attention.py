@@ -17,7 +17,7 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Entries of the buffer: for each CPU thread, which fit its cache, and in total on a GPU.
+# Entries of the buffer. On a CPU: per thread, to fit its cache. On a GPU: in total.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
 
@@ -91,7 +91,7 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 class AdditiveSteps(DotSteps):
     """As `DotSteps`, with scores v_aᵀ tanh(q + k).
 
-    The backward pass computes h = (1 - tanh) / 2 again (`Halves`), in one buffer for all steps. The
+    The backward pass computes h = (1 - tanh) / 2 again (`Sigmoids`), in one buffer for all steps. The
     derivative of tanh is 4 (h - h²). ∂e_ij is the gradient of the loss with respect to e_ij.
     """
 
@@ -100,18 +100,18 @@ class AdditiveSteps(DotSteps):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.halves = Halves(self.keys)
+        self.sigmoids = Sigmoids(self.keys)
 
     def scores(self, query: Tensor) -> Tensor:
-        return self.halves.scores(query.unsqueeze(1), self.scoring.v.to(query.dtype)).squeeze(1)
+        return self.sigmoids.scores(query.unsqueeze(1), self.scoring.v.to(query.dtype)).squeeze(1)
 
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         if self.slopes is None:
             self.slopes = torch.zeros_like(self.keys)
             self.weighted_h = torch.zeros_like(self.scoring.v, dtype=query.dtype)
         summed = torch.empty_like(query)  # Σ_j ∂e_ij (h - h²)
-        parts = map(self.halves.split, (grad_scores, self.slopes, summed))
-        for half, grad, slopes, out in zip(self.halves(query.unsqueeze(1)), *parts, strict=True):
+        parts = map(self.sigmoids.split_batch, (grad_scores, self.slopes, summed))
+        for half, grad, slopes, out in zip(self.sigmoids(query.unsqueeze(1)), *parts, strict=True):
             half = half.squeeze(1)
             self.weighted_h.addmv_(half.flatten(0, 1).t(), grad.flatten())
             slope = half.addcmul_(half, half, value=-1)
@@ -124,8 +124,8 @@ class AdditiveSteps(DotSteps):
         return self.slopes.mul_(4 * self.scoring.v), grad_scores.sum() - 2 * self.weighted_h
 
 
-class Halves:
-    """(1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence and the same keys.
+class Sigmoids:
+    """σ(-2 (q + k)) = (1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence and the same keys.
 
     The exponential of each query and key is computed once. A pair then costs one product and one
     quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
@@ -141,18 +141,18 @@ class Halves:
         entries = BUFFER_ENTRIES_GPU if keys.is_cuda else BUFFER_ENTRIES * torch.get_num_threads()
         per_sentence = max(1, queries_per_sentence * keys[:1].numel())
         self._rows = max(1, min(entries // per_sentence, len(keys)))
-        self._keys = self.split(exponential(keys).unsqueeze(1))
+        self._keys = self.split_batch(exponential(keys).unsqueeze(1))
         buffer = keys.new_empty(self._rows, queries_per_sentence, *keys.shape[1:])
         self._buffers = [buffer[: len(part)] for part in self._keys]
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
         """Yields (b, K, S, N) for each part, given queries (B, K, N); the next part overwrites it."""
-        parts = self.split(exponential(queries).unsqueeze(2))
+        parts = self.split_batch(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()
 
-    def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
+    def split_batch(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """Splits a tensor (B, ...) into parts (b, ...)."""
         return tensor.split(self._rows)
 
@@ -160,7 +160,7 @@ class Halves:
         """Returns v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n (B, K, S) for queries (B, K, N)."""
         scores = queries.new_empty(*queries.shape[:2], self._keys[0].shape[2])
         constant = v.sum()
-        for half, out in zip(self(queries), self.split(scores), strict=True):
+        for half, out in zip(self(queries), self.split_batch(scores), strict=True):
             flat = out.view(-1)
             torch.addmv(constant.expand_as(flat), half.flatten(0, 2), v, alpha=-2, out=flat)
         return scores
@@ -178,4 +178,4 @@ class FusedAdditive(Additive):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             return super().forward(query, keys)
-        return Halves(keys, query.shape[1]).scores(query, self.v.to(query.dtype))
+        return Sigmoids(keys, query.shape[1]).scores(query, self.v.to(query.dtype))

@@ -1,4 +1,6 @@
-"""The decoder: one loop over the target words of a batch, and steps that read [C; C_o] h_j.
+"""The decoder: one loop over the target words for training, and single steps for a search.
+
+The steps of a search use annotations that were multiplied by C of the unit and C_o of the readout.
 
 B batch, S source length, T target length, K hypotheses per sentence, H state size, M maxout units.
 """
@@ -46,7 +48,7 @@ def is_supported(decoder: Decoder) -> bool:
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`. If a part was replaced by an unsupported one, it computes as `Decoder`.
+    """See `nmt.layers.Decoder`. With a part that is not supported, the whole decoder computes as that.
 
     The weights and log-normalisers that `forward` returns are not differentiable.
     """
@@ -58,8 +60,8 @@ class FusedDecoder(Decoder):
         words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
         first = start.embedding.transpose(0, 1)
         previous = torch.cat([first, words[:-1]]).to(compute_dtype(self.W_s))
-        read = words[:-1] if self.state_input == "current" else previous[:-1]
-        projected = self.unit.project(read)  # (T-1, B, 3H) for s_1 .. s_{T-1}
+        unit_input = words[:-1] if self.state_input == "current" else previous[:-1]
+        projected = self.unit.project(unit_input)  # (T-1, B, 3H) for s_1 .. s_{T-1}
         initial = start.hidden.squeeze(1)
         context: Any = self.context
         unit: Any = self.unit
@@ -107,8 +109,8 @@ class FusedDecoder(Decoder):
         if not self._has_products(attended):
             return super().advance(state, attended, word)
         embedded = self.dropout(self.embedding(word))
-        read = embedded if self.state_input == "current" else state.embedding
-        projected = self.unit.project(read)
+        unit_input = embedded if self.state_input == "current" else state.embedding
+        projected = self.unit.project(unit_input)
         projected = projected.to(accumulate_dtype(projected.dtype))
         for_unit = attended.context[..., : len(self.unit.C)]
         return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)

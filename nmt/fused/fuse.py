@@ -54,7 +54,7 @@ def fuse(network: Network) -> Network:
         if type(part) in FUSED:
             _replace(part)
     if plain:
-        log.warning("no fused implementation of %s: the plain one is slower", " and ".join(plain))
+        log.warning("%s: no fast version; the slower one is used", " and ".join(plain))
     return network
 
 

@@ -53,8 +53,8 @@ def run_with_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
 
-    Takes the words' terms (T, B, 3H) for T steps (one less than target words), s_0 (B, H), the memory,
-    W_a (N, H), the scoring function, and the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H),
+    T is the number of target words minus one. Takes the terms of the input words (T, B, 3H), s_0 (B, H),
+    the memory, W_a (N, H), the scoring function, and the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H),
     the contexts (T + 1, B, A), the weights (T + 1, B, S) and log Z (T + 1, B). The weights and log Z are
     not differentiable.
     """
@@ -67,7 +67,7 @@ def run_with_attention(
 
 
 class GatedUnitFunction(Function):
-    """See `run_units`, whose `real` is `mask` here, and `run_with_attention`, whose source mask is."""
+    """Computes `run_units` and `run_with_attention`. `mask` is `real` or the source mask."""
 
     @staticmethod
     def forward(
@@ -182,18 +182,18 @@ def run_backward(
     *directions, length, batch, hidden = reset_states.shape
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    # The gradients of [query, z, r, s̃] of each step. `grad_gates` is the part of the unit, z, r and s̃.
-    # `grad_products` is the part of the product with the state, query, z and r. They share z and r.
+    # The columns of `grad` are query, z, r, s̃. `grad_units` is a view of z, r, s̃, the gradient of
+    # `projected`. `grad_products` is a view of query, z, r, which come from one product with the state.
     iterations = length + bool(attended)
     grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
     steps = backend.steps_for(grad)
-    grad_queries, grad_gates = grad.split([query_size, 3 * hidden], -1)
+    grad_queries, grad_units = grad.split([query_size, 3 * hidden], -1)
     grad_products, grad_candidates = grad.split([query_size + 2 * hidden, hidden], -1)
     state, gate, candidate, upstream_state = by_step(
         states, gates, candidates, upstream[0].contiguous()
     )
     grad_query, grad_gate, grad_product, grad_candidate = by_step(
-        grad_queries, grad_gates, grad_products, grad_candidates
+        grad_queries, grad_units, grad_products, grad_candidates
     )
     grad_state = torch.zeros_like(state[0])
     if attended:
@@ -204,7 +204,7 @@ def run_backward(
         query, weight, grad_context, grad_score = by_step(
             queries, weights, grad_contexts, grad_scores
         )
-        grad_gates[-1] = 0
+        grad_units[-1] = 0
         attention.backward(grad_context[-1], query[-1], weight[-1], grad_score[-1], grad_query[-1])
         from_next = torch.mm(grad_product[-1], state_weight)
     else:
@@ -230,7 +230,7 @@ def run_backward(
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 
-    grad_units, grad_candidates = (x.narrow(-3, 0, length) for x in (grad_gates, grad_candidates))
+    grad_units, grad_candidates = (x.narrow(-3, 0, length) for x in (grad_units, grad_candidates))
     gradients = [
         grad_units,
         grad_state,

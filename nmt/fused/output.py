@@ -21,7 +21,7 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 # The rows of 16-bit products are padded to a multiple of this number on a CPU. oneDNN compiles a
 # kernel per row count. Padding limits the number of row counts: for 700 rows and 3,000 words,
-# compiling the three products takes as long as computing them.
+# compiling three matrix products (the logits and two gradients) takes as long as computing them.
 ROW_MULTIPLE = 32
 # Size of one chunk of logits: small enough for the cache of a CPU, large enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
@@ -106,7 +106,8 @@ def chunked_nll(
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
-        new = torch.empty if len(rows) else torch.zeros  # without rows, no chunk writes to them
+        # without rows, no chunk writes the gradients of W_o and bias
+        new = torch.empty if len(rows) else torch.zeros
         shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (W_o, bias))
         grads = Gradients(torch.empty_like(rows), *shared)
     size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(W_o) * dtype.itemsize)

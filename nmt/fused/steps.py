@@ -108,7 +108,7 @@ def word_nll(
     None for 1. `buffer`: an optional output buffer (at least R, V). It receives the gradient.
     Returns the gradient of the sum with respect to the logits (R, V), or None.
 
-    Logits and gradient have the compute dtype. A bf16 logit from 8 to 16 has an error of up to 0.03.
+    Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
     """
     word, bias = words.unsqueeze(1), bias.to(rows.dtype)
     buffer = None if buffer is None else buffer[: len(rows)]
@@ -119,15 +119,15 @@ def word_nll(
     if with_gradient:
         grad = torch.softmax(logits, 1, out=logits)
         if not logits.is_cuda:
-            # The NLL is computed from the softmax, except where p is too small: a second pass over
-            # the logits would cost as much as their product.
+            # A second pass over the logits would cost as much as the matrix product that computes
+            # them, so the NLL comes from the softmax. Where p is too small, it is computed again.
             p = grad.gather(1, word).to(nll.dtype).squeeze(1)
             torch.neg(p.log(), out=nll)
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # p - 1 for the target word. A GPU's NLL is in float32, so that a p near 1 is not rounded to 1
-        # as it is in 16 bits. (`scatter_` would copy all logits twice.)
+        # The gradient of the target word is p - 1, computed from the NLL: a GPU has the NLL in
+        # float32, but p in 16 bits, which would round it to 1. (`scatter_` would copy all logits twice.)
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:

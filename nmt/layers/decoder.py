@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """Returns the output of an encoder with the keys of attention."""
+        """Returns the output of an encoder, and the keys of attention that are computed from it."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:
@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the memory for `step` and the initial state."""
+        """Returns the initial state, after the memory that `step` reads (subclasses may extend it)."""
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
@@ -93,8 +93,8 @@ class Decoder(nn.Module):
     def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
         """Returns the state that follows y_i = `word` (B, K), given the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
-        read = embedded if self.state_input == "current" else state.embedding
-        hidden = self.unit(state.hidden, self.unit.project(read), attended.context)
+        unit_input = embedded if self.state_input == "current" else state.embedding
+        hidden = self.unit(state.hidden, self.unit.project(unit_input), attended.context)
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:

@@ -71,7 +71,7 @@ class ForwardEncoder(Encoder):
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S), mask (B, S)."""
         (states,) = self.states(source, mask)
-        return states, states[:, -1]  # padding keeps the last real state
+        return states, states[:, -1]  # at padded positions the state does not change
 
 
 class BidirectionalEncoder(Encoder):

@@ -18,9 +18,10 @@ from nmt.layers.precision import accumulate_dtype
 class Unit(nn.Module):
     """The base class of recurrent units. Stacked matrices compute all gates in one product.
 
-    `W` (parts · H, E) and `bias` (parts · H) apply to words, `C` (parts · H, A) to the context (None
-    if `context` is 0, as in the encoder). `recurrent` lists the matrices that multiply the state,
-    each with its number of blocks of H rows.
+    `parts` is the number of blocks of H rows: one per gate, and one for the candidate state. `W`
+    (parts · H, E) and `bias` (parts · H) apply to words, `C` (parts · H, A) to the context (None if
+    `context` is 0, as in the encoder). `recurrent` lists the matrices that multiply the state, each
+    with its number of blocks of H rows.
 
     Initialisation: see `nmt.layers.initialisation`. Each H-row block is drawn as a matrix of its own.
     """

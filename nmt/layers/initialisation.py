@@ -1,4 +1,6 @@
-"""Initialisation of weights (appendix B.1), and wider ones that learn alignments in fewer updates.
+"""Initialisation of weights: the paper's (appendix B.1), and two with larger values.
+
+Models with larger initial values learn alignments in fewer updates.
 
 Recurrent matrices are always orthogonal. Biases are 0, except the forget bias of an LSTM, which is 1.
 
@@ -8,7 +10,7 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 readouts then have useful gradients from the first update on.
 
 `wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
-that attention falls on the translated word and not on its neighbour. The embedding of a rare word
+that attention falls on the source word that is being translated, not on its neighbour. The embedding of a rare word
 stays closer to its random start (docs/results.md measures both effects).
 """
 

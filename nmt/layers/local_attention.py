@@ -1,6 +1,6 @@
 """Attention in a window around a predicted position (Luong, Pham and Manning, 2015, section 3.2).
 
-Beyond the paper, whose attention is `nmt.layers.attention.Attention`.
+This attention is not in the paper. The paper's attention is `nmt.layers.attention.Attention`.
 
 B batch size, K queries per sentence, S source length, H state size, N alignment size.
 """
@@ -23,13 +23,13 @@ class LocalAttention(Attention):
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
     where positions j are counted from 1 and T_x counts `</s>`. The softmax is over the positions in
-    the window. As in Luong et al., the a_ij are not normalised again: their sum is between e^-2 and 1.
-    The returned weights are α_ij = a_ij / Σ_j a_ij, so that log α_ij + log Z_i is e_ij plus the
+    the window. As in Luong et al., c_i is computed from a_ij whose sum is between e^-2 and 1. Only the
+    returned weights are normalised: α_ij = a_ij / Σ_j a_ij. So log α_ij + log Z_i is e_ij plus the
     exponent of the Gaussian.
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
-    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Every window then starts near the
-    middle of the sentence. Raises ValueError for a `window` (D) below 1.
+    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the
+    centre of every window is therefore near the middle of the sentence. Raises ValueError for a `window` (D) below 1.
     """
 
     def __init__(

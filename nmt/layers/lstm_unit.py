@@ -1,6 +1,6 @@
 """Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
-Beyond the paper, whose unit is `nmt.layers.gated_unit.GatedUnit`. No peepholes.
+This unit is not in the paper. The paper's unit is `nmt.layers.gated_unit.GatedUnit`. The LSTM has no peepholes.
 
 H state size, A annotation (context) size. Stacked matrices hold blocks i, f, o, g.
 """

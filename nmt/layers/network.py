@@ -104,7 +104,7 @@ class Network(nn.Module):
     def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
-        """Returns the training loss before averaging: Σ -log p(y_i) over all words of the batch, () in nats."""
+        """Returns the training loss before averaging: Σ -log p(y_i) over the batch, a scalar in nats."""
         readout, *_ = self.decoder(target, target_mask, self.encode(source, source_mask))
         return self.output.loss(readout, target, target_mask)
 

@@ -38,5 +38,5 @@ class Output(nn.Module):
         return nll.new_zeros(mask.shape).masked_scatter(mask, nll)
 
     def loss(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """Returns the sum of `nll` over the batch, ()."""
+        """Returns the sum of `nll` over the batch, a scalar."""
         return self.nll(readout, target, mask).sum()

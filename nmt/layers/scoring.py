@@ -1,8 +1,8 @@
 """Scoring functions of attention: how well each annotation matches a query (A.1.2, and other papers).
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
-constructor takes the sizes Q and N. It needs no method but `forward`, and gets no mask. A class
-attribute names what `Attention` projects before it calls the function, in this order:
+constructor takes the sizes Q and N. It needs no method but `forward`, and gets no mask. The class
+attribute `projections` names what `Attention` projects before it calls the function:
 
     projections = ("query", "keys")    q = W_a s, k = U_a h, both of size `alignment` (default)
     projections = ("query",)           q = W_a s, of annotation size, k = h
@@ -67,7 +67,7 @@ class Additive(nn.Module):
             nn.init.xavier_uniform_(self.v.unsqueeze(0))
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for `query` (B, K, N), K projected states, and `keys` (B, S, N)."""
+        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
         return torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ self.v.to(query.dtype)
 
 
@@ -87,7 +87,7 @@ class Dot(nn.Module):
         self.scale = 1.0
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for `query` (B, K, N), K projected states, and `keys` (B, S, N)."""
+        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
         return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
 
@@ -131,6 +131,6 @@ class Cosine(nn.Module):
         nn.init.constant_(self.log_scale, math.log(self.size) / 2)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for `query` (B, K, N), K projected states, and `keys` (B, S, N)."""
+        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
         cosine = torch.bmm(normalize(query, dim=2), normalize(keys, dim=2).transpose(1, 2))
         return cosine * self.log_scale.exp()

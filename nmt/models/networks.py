@@ -9,7 +9,7 @@ from hydra.utils import get_class
 from torch import nn
 
 from nmt.config import Config, ModelConfig
-from nmt.config.loading import named_by
+from nmt.config.loading import errors_naming
 from nmt.config.schema import to_containers
 from nmt.fused import fuse
 from nmt.fused.gpu import backend
@@ -39,7 +39,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Any:
         InputError: if a class that the configuration names cannot be found or built.
     """
     target = config.model._target_
-    with named_by(f"model._target_={target}"):
+    with errors_naming(f"model._target_={target}"):
         model_class: Any = get_class(target)
     return model_class(to_containers(config), source_size, target_size)
 
@@ -53,7 +53,7 @@ def build_network(config: Config, source_size: int, target_size: int) -> Network
         InputError: if a class that the configuration names cannot be found or built.
     """
     model, target = config.model, config.model._target_
-    with named_by(f"model._target_={target}"):
+    with errors_naming(f"model._target_={target}"):
         named: Any = None if target in PARTS else get_class(target)
         make_parts = named.parts if named else PARTS[target]
     return assemble(config, make_parts(model, source_size), target_size)
@@ -127,7 +127,7 @@ def make(
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)
-    with named_by(f"{where}._target_={chosen.__name__}"):
+    with errors_naming(f"{where}._target_={chosen.__name__}"):
         return chosen(*args, **options, **own)
 
 
@@ -138,5 +138,5 @@ def named_class(where: str, section: dict[str, Any] | None, default: type[Any]) 
         InputError: if there is no such class.
     """
     target = (section or {}).get("_target_")
-    with named_by(f"{where}._target_={target}"):
+    with errors_naming(f"{where}._target_={target}"):
         return get_class(target) if target else default

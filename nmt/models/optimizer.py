@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from nmt.config import OptimizerConfig
-from nmt.config.loading import named_by
+from nmt.config.loading import errors_naming
 from nmt.fused.gpu.backend import has_kernels
 
 FASTEST = {  # torch's fastest implementation of the same update
@@ -39,7 +39,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     tensors = list(parameters)
     fused = target == "torch.optim.Adadelta" and has_kernel(tensors, options)
     options = FASTEST.get(target, {}) | options
-    with named_by(f"optimizer._target_={target}"):
+    with errors_naming(f"optimizer._target_={target}"):
         make = get_class("nmt.fused.gpu.adadelta.FusedAdadelta" if fused else target)
         optimizer = make(tensors, lr=config.lr, **options)
     schedule = make_schedule(optimizer, config, updates)
@@ -61,7 +61,7 @@ def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -
     """Returns the learning-rate schedule; raises InputError as `make_optimizer`."""
     own = dict(config.schedule)
     target = own.pop("_target_", None)
-    with named_by(f"optimizer.schedule._target_={target}"):
+    with errors_naming(f"optimizer.schedule._target_={target}"):
         make: Callable[..., LRScheduler] = get_method(str(target))
         if "updates" in inspect.signature(make).parameters:
             own["updates"] = updates

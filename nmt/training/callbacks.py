@@ -92,7 +92,7 @@ class Heatmaps(pl.Callback):
 
 
 class RenameResults(pl.Callback):
-    """Renames results.json when updates begin, because the run is then unfinished."""
+    """Renames the results.json of a finished run that is resumed: it is now unfinished."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -127,7 +127,8 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        if self._saved_at == trainer.global_step:  # the check waited for this checkpoint
+        # a validation followed the update, so that the check waited for its checkpoint
+        if self._saved_at == trainer.global_step:
             self._check(trainer)
 
     def on_train_batch_end(

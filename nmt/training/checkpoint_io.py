@@ -14,11 +14,11 @@ from nmt.utils.files import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Lightning's checkpoint plugin, which writes to a temporary file and renames it.
+    """Writes to a temporary file, then renames it, unlike Lightning's checkpoint plugin.
 
-    A kill or a full disk at any moment leaves the previous checkpoint. A second checkpoint of the same
-    training state, as after a validation with the best score, is a hard link to the first. Replacing
-    one leaves the other as it is, because files are renamed and never changed in place.
+    A kill or a full disk at any moment leaves the previous checkpoint. After a validation with the best
+    score, two checkpoints hold the same training state. The second file is then a hard link to the first.
+    Replacing one leaves the other as it is, because files are renamed and never changed in place.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
 from nmt.config import Config
-from nmt.config.loading import own_code
+from nmt.config.loading import user_code
 from nmt.config.schema import class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
@@ -89,7 +89,7 @@ class Training:
         path = run.checkpoint.path if run.checkpoint else None
         try:
             with self.stop.deferring():
-                # `weights_only` is an option of torch.load: the optimizer is restored all the same
+                # `weights_only` is an option of torch.load: the optimizer is restored, too
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException:
             launcher = trainer.strategy.launcher
@@ -105,7 +105,7 @@ class Training:
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
-        checkpoint = read_checkpoint(path, own_code(config))
+        checkpoint = read_checkpoint(path, user_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
         settings, text, pairs = config.evaluation, self.text, self.text.train
@@ -116,7 +116,8 @@ class Training:
             rows = training_sample(pairs, settings.train_sample)
             title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
-        # Always learnt, because `replace_unk` can change later. Subword models need none.
+        # The dictionary translates unknown words. It is always learnt, because `search.replace_unk`
+        # can be set later. Subword models have no unknown words.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"

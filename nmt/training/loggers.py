@@ -22,9 +22,9 @@ FLUSH_S = 0.1  # seconds between W&B's writes to disk
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
     """Creates the loggers of the section `logger`.
 
-    Sets what the configuration leaves open: `save_dir`, the names of folders, and for W&B the id (kept
-    in the run's folder, so that a resumed run continues the W&B run), resume, project, name, group,
-    tags, job_type and settings.
+    Sets what the configuration leaves open: `save_dir`, the names of folders, and for W&B `id`, `resume`,
+    `project`, `name`, `group`, `tags`, `job_type` and `settings`. The id is kept in the run's folder: a
+    resumed run continues the same W&B run.
 
     Raises:
         InputError: if a section is not a logger or fails to instantiate, or if W&B is online without a key.

@@ -31,8 +31,8 @@ class TrainingRecord(pl.Callback):
     update.
 
     Attributes:
-        history: an entry per validation: its `update`, the metrics logged as `valid/NAME` under NAME,
-            and the last `train/nll_per_word` as `train_nll_per_word`.
+        history: one entry per validation. Its key `update` is the number of the update. Each metric
+            `valid/NAME` has the key NAME. `train_nll_per_word` is the last `train/nll_per_word`.
         words, sentences: target words and sentences processed so far, on all devices.
         seconds: time of the updates.
         hours: time of training over all resumes, up to the last checkpoint.

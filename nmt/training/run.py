@@ -18,9 +18,9 @@ from nmt.config import Config, EvaluateConfig, TrainConfig
 from nmt.config.loading import (
     apply_overrides,
     merge_overrides,
-    own_code,
     refuse_changes,
     refuse_other_kind,
+    user_code,
 )
 from nmt.config.schema import to_containers
 from nmt.data.prepare import Prepared, prepare
@@ -154,7 +154,7 @@ class Run:
 
 
 def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
-    """Creates the run of a new or resumed training, and sets `stop.trust`.
+    """Creates the run of a new or resumed training, and sets `stop.trusted`.
 
     Raises:
         InputError: if the checkpoint does not exist or conflicts with the overrides, or if the folder
@@ -164,17 +164,18 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
     path = resume_path(composed, folder)
     source = path or composed.initial_checkpoint
-    stop.trust = own_code(composed)
+    stop.trusted = user_code(composed)
     if source is None:
         return Run(composed, folder, overrides)
-    [checkpoint] = read_members([source], [*composed.trust, *stop.trust])
+    [checkpoint] = read_members([source], [*composed.trust, *stop.trusted])
     if path is None:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s at update %d", checkpoint.path, checkpoint.update)
         return Run(composed, folder, overrides, initial=checkpoint)
     config = apply_overrides(checkpoint.config, composed, overrides)
-    stop.trust = own_code(config)
-    if composed.resume is not None:  # with `auto` the command is the original one
+    stop.trusted = user_code(config)
+    # with resume=auto, the user repeats the original command, so all of it must agree
+    if composed.resume is not None:
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.overrides) or "none")

@@ -4,8 +4,9 @@ SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) a
 During training a signal takes effect between updates. At any other time the run ends at once, since
 everything worth keeping is on disk. A Ctrl-C after an earlier signal ends the run at once.
 
-A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. The run requeues
-itself, because SLURM marks a job that ends within its partition's GraceTime as failed.
+A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM would kill the
+preempted job after a time, GraceTime. If the job ends before, SLURM marks it as failed and does not
+requeue it. So the run requeues itself.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ class Stop:
         number: the number of the signal that was received, or 0.
         deferred: whether a signal is only stored in `number`, for the training loop to check.
         ended: whether the run is already ending, so that further signals are ignored.
-        trust: user modules that the resume command must list in `trust`.
+        trusted: value of the key `trust` in the resume command: the code outside nmt that loading the
+            checkpoint may import.
     """
 
     def __init__(self, folder: Path) -> None:
         self.number = 0
         self.deferred = False
         self.ended = False
-        self.trust: list[str] = []
+        self.trusted: list[str] = []
         self._folder = folder
         self._process = os.getpid()
 
@@ -65,8 +67,8 @@ class Stop:
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             overrides = [override("resume", str(self._folder))]
-            if self.trust:
-                overrides.append(f"trust=[{','.join(self.trust)}]")
+            if self.trusted:
+                overrides.append(f"trust=[{','.join(self.trusted)}]")
             command = command_line("train", overrides)
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
@@ -125,8 +127,8 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 def preempted() -> bool:
     """Whether SLURM is preempting this job.
 
-    SLURM also sends SIGTERM for `scancel` and at the time limit. Those must end the job. A cancelled
-    job is no longer RUNNING.
+    SLURM also sends SIGTERM after `scancel` and at the time limit. In these two cases the job must end.
+    A cancelled job is no longer RUNNING.
     """
     output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
     if output is None:

@@ -21,7 +21,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
-from nmt.config.loading import named_by
+from nmt.config.loading import errors_naming
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_accelerator, resolve_precision
@@ -105,7 +105,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
     ModelCheckpoint, and `mode` of a callback that monitors a score.
 
     Raises:
-        InputError: if a section is not a callback or fails to instantiate; names its key.
+        InputError: if a section is not a callback, or cannot be instantiated. The message has its key.
     """
     callbacks: list[pl.Callback] = []
     for name, settings in named.items():
@@ -142,7 +142,7 @@ def target_of(key: str, settings: Mapping[str, Any]) -> Any:
     target = settings.get("_target_")
     if not target:
         raise InputError(f"{key}: `_target_` is missing; add +{key}._target_=…")
-    with named_by(f"{key}._target_={target}"):
+    with errors_naming(f"{key}._target_={target}"):
         return get_object(str(target))
 
 
@@ -150,10 +150,10 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """Instantiates a section that consists of `_target_` and arguments.
 
     Raises:
-        InputError: if that fails, or gives no object of `kind`; names its key.
+        InputError: if it cannot be instantiated, or is no object of `kind`. The message has its key.
     """
     target_of(key, settings)
-    with named_by(f"{key}._target_={settings['_target_']}"):
+    with errors_naming(f"{key}._target_={settings['_target_']}"):
         instance = instantiate(dict(settings), _convert_="all")
     if not isinstance(instance, kind):
         raise InputError(f"{key}._target_={settings['_target_']}: not a {kind.__name__}")

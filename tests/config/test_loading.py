@@ -10,10 +10,10 @@ from nmt.config.loading import (
     load,
     load_plain,
     merge_overrides,
-    own_code,
     refuse_changes,
     refuse_other_kind,
     reject_untrusted_targets,
+    user_code,
 )
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
@@ -88,7 +88,7 @@ def test_a_configuration_survives_storage(composer):
 
 def test_scores_of_ones_own_that_a_checkpoint_names_must_be_trusted(composer):
     stored = load(composer(*STORED, "evaluation.scores=[chrf,mine.Score]"))
-    assert own_code(stored) == ["mine.Score"]
+    assert user_code(stored) == ["mine.Score"]
     reject_untrusted_targets(to_containers(stored), ["mine.Score"])
     with pytest.raises(InputError, match=r"^evaluation\.scores\.1=mine\.Score: .* trust=\[mine\]"):
         reject_untrusted_targets(to_containers(stored), [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hydra.utils import instantiate
 
-from nmt.config.loading import named_by
+from nmt.config.loading import errors_naming
 from nmt.utils.errors import InputError
 
 MODULES = {
@@ -31,7 +31,7 @@ def test_hydras_own_lines_are_left_out(target, said, tmp_path, monkeypatch, capl
     for name, text in MODULES.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError) as refused, named_by("some.key"):
+    with pytest.raises(InputError) as refused, errors_naming("some.key"):
         instantiate({"_target_": target, "size": 3})
     message = str(refused.value)
     assert message.startswith("some.key: ")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig
-from nmt.config.loading import own_code, reject_untrusted_targets
+from nmt.config.loading import reject_untrusted_targets, user_code
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention
@@ -117,7 +117,7 @@ def test_trusted_code_is_accepted():
         reject_untrusted_targets(stored, [trusted])
     reject_untrusted_targets({"scoring": {"_target_": None}}, [])
     own = Config(callbacks={"own": {"_target_": "mine.Score"}})  # what a training names itself
-    reject_untrusted_targets({"callbacks": own.callbacks}, own_code(own))
+    reject_untrusted_targets({"callbacks": own.callbacks}, user_code(own))
 
 
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "x${oc.decode:1}"])

@@ -45,7 +45,7 @@ def test_the_command_that_resumes_trusts_what_the_run_trusted(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints/last.ckpt").touch()
     stop = Stop(tmp_path)
-    stop.trust = ["mine.scores", "other"]
+    stop.trusted = ["mine.scores", "other"]
     said = str(stop.interrupted(signal.SIGTERM))
     assert said.endswith(f"resume={tmp_path} 'trust=[mine.scores,other]'")
 

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.optim import Adadelta
 
-ENTRIES = 2048  # entries of a parameter per program
+ENTRIES = 2048  # entries of a parameter per program (instance of the kernel)
 
 
 @triton.jit(do_not_specialize=["lr", "rho", "rest", "eps", "weight_decay"])

@@ -166,7 +166,9 @@ class Replay(Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.number != ctx.graphs.replays:
-            raise RuntimeError("`backward` was called after a later loss: set model.graphs=false")
+            raise RuntimeError(
+                "a second loss was computed before `backward` of the first: set model.graphs=false"
+            )
         return None, None, None, *torch._foreach_mul(ctx.graphs.gradients, grad_loss)
 
 
@@ -175,8 +177,9 @@ def differentiate(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Returns Σ nll of a batch, a scalar, and the gradients of the named parameters, 0 for unused ones.
 
-    The gradients are computed for aliases of the parameters: DDP holds the AccumulateGrad nodes of
-    the parameters, which stay on the stream that created them. Aliases get new nodes.
+    DDP keeps the autograd nodes that add to the `grad` of the parameters. These nodes belong to the
+    stream where they were created, but a capture uses another stream. So the gradients are computed
+    for aliases of the parameters, which get new nodes.
     """
     module: Any = nn.Module()
     module.network, module.forward = network, network.loss

@@ -1,5 +1,7 @@
 """`nmt.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
 
+Triton runs many instances of a kernel in parallel, and calls each one a program.
+
 Importing this package imports Triton. If TRITON_INTERPRET=1 is set before, the kernels work on CPU
 tensors, for tests without a GPU.
 """

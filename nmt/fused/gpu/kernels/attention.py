@@ -2,14 +2,14 @@
 
 Additive attention has one more, after the loop, for the gradients of keys and v.
 
-Keys and annotations are read once per pass of a step, in their own type. Scores, softmax and sums are
-float32. A program computes one sentence and one block of positions or entries. There are no atomic
-additions, so results are deterministic.
+Each step reads keys and annotations once in the forward pass and once in the backward pass, in their
+own dtype. Scores, softmax and sums are float32. A program computes one sentence and one block of
+positions or entries. There are no atomic additions, so results are deterministic.
 
 Model sizes and strides are compile-time constants: only then does the compiler load 16 bytes at a
-time. Batch sizes and lengths are arguments, and pointers whose alignment depends on them are not
-specialised: otherwise Triton would recompile for each length. `PADDED` is a length rounded up to a
-power of two.
+time. Batch sizes and lengths are run-time arguments. Triton also compiles a variant of a kernel for
+each alignment of a pointer. This is turned off where the alignment depends on a length. `PADDED` is a
+length rounded up to a power of two.
 
 B batch, S source length, T target length, A annotation size, N alignment size.
 """

@@ -1,8 +1,8 @@
 """The gates of a step as Triton kernels, two per pass; see `nmt.fused.steps` for what they compute.
 
 A program computes some units of one sentence in one direction. Each tensor `x` (D, B, .) or (B, .) is
-passed with its strides: `x_b` is the distance of two rows in entries, `x_d` the distance of two
-directions in rows. `x_b` is a compile-time constant (see `nmt.fused.gpu.kernels.attention`).
+passed with its strides: `x_b` is the number of entries between two rows, `x_d` the number of
+rows between two directions. `x_b` is a compile-time constant (see `nmt.fused.gpu.kernels.attention`).
 
 B batch, H state size, D directions.
 """
@@ -127,7 +127,7 @@ def reset_backward_kernel(
 
 
 def launch(kernel: Any, *tensors: Tensor | None) -> None:
-    """Launches a kernel on these tensors, for all units of the first, (D, B, H) or (B, H)."""
+    """Launches a kernel on tensors, for all units of the first tensor, (D, B, H) or (B, H)."""
     arguments: list[Any] = []
     for tensor in tensors:
         if tensor is None:
