@@ -125,7 +125,9 @@ class AdditiveSteps(DotSteps):
 
 
 class Sigmoids:
-    """σ(-2 (q + k)) = (1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence and the same keys.
+    """Computes σ(-2 (q + k)) = (1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence.
+
+    The keys are given once, the queries at each call.
 
     The exponential of each query and key is computed once. A pair then costs one product and one
     quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.

@@ -48,7 +48,7 @@ def is_supported(decoder: Decoder) -> bool:
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`. With a part that is not supported, the whole decoder computes as that.
+    """See `nmt.layers.Decoder`. If a part is not supported, the whole decoder runs the code of `Decoder`.
 
     The weights and log-normalisers that `forward` returns are not differentiable.
     """

@@ -105,7 +105,8 @@ class GatedUnitFunction(Function):
 def by_step(*tensors: Tensor) -> list[Tensors]:
     """Unbinds dimension -3 (the steps) of each tensor.
 
-    Done once per tensor: one index costs as much as an operation on a few hundred entries.
+    Called once per tensor before the loop. There, `tensor[i]` in each step would cost as much as an
+    operation on a few hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
 

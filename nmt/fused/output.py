@@ -20,8 +20,8 @@ from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 # The rows of 16-bit products are padded to a multiple of this number on a CPU. oneDNN compiles a
-# kernel per row count. Padding limits the number of row counts: for 700 rows and 3,000 words,
-# compiling three matrix products (the logits and two gradients) takes as long as computing them.
+# kernel for each new number of rows. For 700 rows and 3,000 words, compiling the three matrix products
+# (the logits and two gradients) takes as long as computing them. Padding makes new numbers rare.
 ROW_MULTIPLE = 32
 # Size of one chunk of logits: small enough for the cache of a CPU, large enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28

@@ -126,8 +126,9 @@ def word_nll(
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # The gradient of the target word is p - 1, computed from the NLL: a GPU has the NLL in
-        # float32, but p in 16 bits, which would round it to 1. (`scatter_` would copy all logits twice.)
+        # The gradient of the target word's logit is p - 1. It is computed from the NLL, which is
+        # float32 on a GPU. There p has only 16 bits, and a p near 1 would be rounded to 1.
+        # (`scatter_` would copy all logits twice.)
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:

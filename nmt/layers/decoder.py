@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the initial state, after the memory that `step` reads (subclasses may extend it)."""
+        """Returns the memory that `step` reads, which a subclass may change, and the initial state."""
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:

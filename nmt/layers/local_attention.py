@@ -23,9 +23,9 @@ class LocalAttention(Attention):
         p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
 
     where positions j are counted from 1 and T_x counts `</s>`. The softmax is over the positions in
-    the window. As in Luong et al., c_i is computed from a_ij whose sum is between e^-2 and 1. Only the
-    returned weights are normalised: α_ij = a_ij / Σ_j a_ij. So log α_ij + log Z_i is e_ij plus the
-    exponent of the Gaussian.
+    the window. As in Luong et al., c_i is computed from the a_ij without normalisation. Their sum is
+    between e^-2 and 1. Only the returned weights are normalised: α_ij = a_ij / Σ_j a_ij. So
+    log α_ij + log Z_i is e_ij plus the exponent of the Gaussian.
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
     N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the

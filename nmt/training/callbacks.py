@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # a validation followed the update, so that the check waited for its checkpoint
+        # If a validation follows an update, the check waits until its checkpoint is written.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

@@ -174,7 +174,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
         return Run(composed, folder, overrides, initial=checkpoint)
     config = apply_overrides(checkpoint.config, composed, overrides)
     stop.trusted = user_code(config)
-    # with resume=auto, the user repeats the original command, so all of it must agree
+    # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
     if composed.resume is not None:
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("resuming from %s at update %d", path, checkpoint.update)

@@ -39,8 +39,7 @@ class Stop:
         number: the number of the signal that was received, or 0.
         deferred: whether a signal is only stored in `number`, for the training loop to check.
         ended: whether the run is already ending, so that further signals are ignored.
-        trusted: value of the key `trust` in the resume command: the code outside nmt that loading the
-            checkpoint may import.
+        trusted: code outside nmt that the checkpoint needs. The resume command names it in `trust`.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -46,7 +46,7 @@ def score_kernel(
     query, keys, v, mask, scores, source, scale, QUERY_STRIDE: tl.constexpr,
     ALIGNMENT: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes scores: additive with `v`, else dot products (also for the gradient of weights)."""
+    """Computes additive scores if `v` is given, else dot products, such as ∂α_ij = ∂c_iᵀ h_j."""
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
     sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
