@@ -18,6 +18,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from sacrebleu.metrics import BLEU
 from benchmarks.lines import print_line
 from benchmarks.peers.toolkits import JoeyNMT, Marian, install
 from benchmarks.work import BATCH, SIZES
+from nmt.data.lines import read_lines
 from nmt.data.tokenise import Tokeniser
 
 SIZE = SIZES["laptop"]
@@ -185,16 +187,12 @@ def write_tokenised(source: Path, folder: Path) -> None:
     """Writes the text as tokens, and Marian's vocabularies of the most frequent training words."""
     for language in ("en", "fr"):
         tokenise = Tokeniser(language).tokenise
-        counts: dict[str, int] = {}
         for name in ("train", "val", "test2016"):
-            lines = (source / f"{name}.{language}").read_text().splitlines()
-            tokenised = list(map(tokenise, lines))
-            text = "".join(" ".join(tokens) + "\n" for tokens in tokenised)
-            (folder / f"{name}.{language}").write_text(text)
-            if name == "train":
-                for word in (word for tokens in tokenised for word in tokens):
-                    counts[word] = counts.get(word, 0) + 1
-        words = sorted(counts, key=lambda word: -counts[word])[: SIZE.vocabulary - 2]
+            file = f"{name}.{language}"
+            text = "".join(" ".join(tokenise(line)) + "\n" for line in read_lines(source / file))
+            (folder / file).write_text(text)
+        counts = Counter((folder / f"train.{language}").read_text().split())
+        words = [word for word, _ in counts.most_common(SIZE.vocabulary - 2)]
         vocabulary = {word: number for number, word in enumerate(["</s>", "<unk>", *words])}
         written = yaml.safe_dump(vocabulary, allow_unicode=True, sort_keys=False, width=10**6)
         (folder / f"{language}.yml").write_text(written)
@@ -212,7 +210,7 @@ def main() -> None:
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     write_tokenised(args.text, args.folder)
-    references = (args.folder / "test2016.fr").read_text().splitlines()
+    references = list(read_lines(args.folder / "test2016.fr"))
     task = Task(args.folder.absolute(), args.environments.absolute(), round(60 * args.minutes))
     for name in args.only:
         translations, updates = SYSTEMS[name](task)
