@@ -91,12 +91,12 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 class AdditiveSteps(DotSteps):
     """As `DotSteps`, with scores v_aᵀ tanh(q + k).
 
-    The backward pass computes h = (1 - tanh) / 2 again (`Sigmoids`), in one buffer for all steps. The
-    derivative of tanh is 4 (h - h²). ∂e_ij is the gradient of the loss with respect to e_ij.
+    The backward pass computes half = (1 - tanh) / 2 again, with `Sigmoids`. All steps share one buffer.
+    The derivative of tanh is 4 (half - half²). ∂e_ij is the gradient of the loss with respect to e_ij.
     """
 
-    slopes: Tensor | None = None  # Σ_i ∂e_ij (h - h²)
-    weighted_h: Tensor  # Σ_ij ∂e_ij h
+    slopes: Tensor | None = None  # Σ_i ∂e_ij (half - half²)
+    weighted_half: Tensor  # Σ_ij ∂e_ij half
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -108,12 +108,12 @@ class AdditiveSteps(DotSteps):
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         if self.slopes is None:
             self.slopes = torch.zeros_like(self.keys)
-            self.weighted_h = torch.zeros_like(self.scoring.v, dtype=query.dtype)
-        summed = torch.empty_like(query)  # Σ_j ∂e_ij (h - h²)
+            self.weighted_half = torch.zeros_like(self.scoring.v, dtype=query.dtype)
+        summed = torch.empty_like(query)  # Σ_j ∂e_ij (half - half²)
         parts = map(self.sigmoids.split_batch, (grad_scores, self.slopes, summed))
         for half, grad, slopes, out in zip(self.sigmoids(query.unsqueeze(1)), *parts, strict=True):
             half = half.squeeze(1)
-            self.weighted_h.addmv_(half.flatten(0, 1).t(), grad.flatten())
+            self.weighted_half.addmv_(half.flatten(0, 1).t(), grad.flatten())
             slope = half.addcmul_(half, half, value=-1)
             slopes.addcmul_(grad.unsqueeze(2), slope)
             torch.bmm(grad.unsqueeze(1), slope, out=out.unsqueeze(1))
@@ -121,7 +121,7 @@ class AdditiveSteps(DotSteps):
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
         assert self.slopes is not None
-        return self.slopes.mul_(4 * self.scoring.v), grad_scores.sum() - 2 * self.weighted_h
+        return self.slopes.mul_(4 * self.scoring.v), grad_scores.sum() - 2 * self.weighted_half
 
 
 class Sigmoids:

@@ -105,8 +105,8 @@ class GatedUnitFunction(Function):
 def by_step(*tensors: Tensor) -> list[Tensors]:
     """Unbinds dimension -3 (the steps) of each tensor.
 
-    Called once per tensor before the loop. There, `tensor[i]` in each step would cost as much as an
-    operation on a few hundred entries.
+    Call it before the loop. In the loop, each `tensor[i]` would cost as much as an operation on a few
+    hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
 
@@ -163,7 +163,7 @@ def run_forward(
         if attended is not None:
             attention.attend(query[i], weight[i], normaliser[i], context[i])
             if i == length:
-                break  # c_{T+1} needs no further state
+                break  # c_{T+1} is the last result: no state follows it
             recurrent = torch.addmm(recurrent[:, query_size:], context[i], C_gates)
         steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], mask[i])
         recurrent = multiply(reset_state[i], U_t)

@@ -83,8 +83,8 @@ def reset_backward(
 ) -> None:
     """Writes the pre-activation gradient of r to `grad`, given `grad_reset_state` (..., H) of r∘s.
 
-    Replaces `grad_state`, the gradient of s', by the gradient of s without the products with U_z
-    and U_r: (1 - z)∘grad_state + r∘grad_reset_state.
+    `grad_state` is the gradient of s'. It is replaced by one part of the gradient of s:
+    (1 - z)∘grad_state + r∘grad_reset_state. The caller adds the part that passes through U_z and U_r.
     """
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset_state * state, r))
@@ -126,9 +126,9 @@ def word_nll(
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # The gradient of the target word's logit is p - 1. It is computed from the NLL, which is
-        # float32 on a GPU. There p has only 16 bits, and a p near 1 would be rounded to 1.
-        # (`scatter_` would copy all logits twice.)
+        # The gradient of the target word's logit is p - 1. With p in 16 bits, a p near 1 is rounded
+        # to 1. So p - 1 is computed from the NLL, which is float32 on a GPU. (`scatter_` would copy
+        # all logits twice.)
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:

@@ -18,18 +18,19 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class LocalAttention(Attention):
-    """Local-p: c_i = Σ_j a_ij h_j with a_ij = softmax_j(e_ij) exp(-(j - p_i)² / 2σ²) in the window
+    """Local-p: c_i = Σ_j a_ij h_j, where j runs over the window |j - p_i| ≤ D around
 
-        p_i = T_x σ(v_pᵀ tanh(W_p s_{i-1})),  |j - p_i| ≤ D,  σ = D / 2
+        p_i = T_x sigmoid(v_pᵀ tanh(W_p s_{i-1})),  a_ij = softmax_j(e_ij) exp(-2 (j - p_i)² / D²)
 
-    where positions j are counted from 1 and T_x counts `</s>`. The softmax is over the positions in
-    the window. As in Luong et al., c_i is computed from the a_ij without normalisation. Their sum is
-    between e^-2 and 1. Only the returned weights are normalised: α_ij = a_ij / Σ_j a_ij. So
-    log α_ij + log Z_i is e_ij plus the exponent of the Gaussian.
+    Positions j are counted from 1. T_x counts `</s>`. The standard deviation of the Gaussian is D / 2.
+    The softmax is over the positions in the window. As in Luong et al., c_i is computed from the a_ij
+    without normalisation. Their sum is between e^-2 and 1. Only the returned weights are normalised:
+    α_ij = a_ij / Σ_j a_ij. So log α_ij + log Z_i is e_ij plus the exponent of the Gaussian.
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
-    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the
-    centre of every window is therefore near the middle of the sentence. Raises ValueError for a `window` (D) below 1.
+    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the centre of
+    every window is therefore near the middle of the sentence. Raises ValueError for a `window` (D)
+    below 1.
     """
 
     def __init__(

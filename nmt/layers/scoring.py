@@ -52,8 +52,8 @@ class Additive(nn.Module):
     """e_ij = v_aᵀ tanh(q_i + k_j), the alignment model of the paper (section A.1.2).
 
     Initialisation: `paper` sets v_a to 0. All scores are then 0 and all weights equal, and the
-    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` draw v_a as a 1 × N matrix:
-    useful alignments are learnt in several times fewer updates.
+    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` draw v_a with
+    `xavier_uniform_`, as a 1 × N matrix. Alignments are then learnt in several times fewer updates.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

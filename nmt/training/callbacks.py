@@ -103,7 +103,7 @@ class RenameResults(pl.Callback):
 
 
 class StopOnSignal(pl.Callback):
-    """Writes `last.ckpt` and ends the run at the next check for signals, whichever rank received one.
+    """Writes `last.ckpt` and ends the run if any rank has received a signal.
 
     One device checks after every update, several devices every `log_every_n_steps` updates.
 

@@ -4,9 +4,9 @@ SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) a
 During training a signal takes effect between updates. At any other time the run ends at once, since
 everything worth keeping is on disk. A Ctrl-C after an earlier signal ends the run at once.
 
-A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM would kill the
-preempted job after a time, GraceTime. If the job ends before, SLURM marks it as failed and does not
-requeue it. So the run requeues itself.
+A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM gives a
+preempted job the time `GraceTime`, then kills and requeues it. If the job ends within this time, SLURM
+marks it as failed and does not requeue it. So the run requeues itself.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # relative to the norm 
 
 
 def probe(device: torch.device) -> None:
-    """Raises ArithmeticError for a wrong number. Also passes on any exception of a kernel."""
+    """Raises ArithmeticError for a wrong number. Does not catch exceptions of a kernel."""
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
         for scorer in (Additive, Dot):
             for dtype, tolerance in TOLERANCE.items():

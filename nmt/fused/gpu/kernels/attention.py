@@ -46,7 +46,10 @@ def score_kernel(
     query, keys, v, mask, scores, source, scale, QUERY_STRIDE: tl.constexpr,
     ALIGNMENT: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes additive scores if `v` is given, else dot products, such as ∂α_ij = ∂c_iᵀ h_j."""
+    """Computes additive scores if `v` is given, else dot products.
+
+    The dot products are scores, or the gradients of the weights in the backward pass.
+    """
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
     sums = tl.zeros((POSITIONS, ENTRIES), tl.float32)
