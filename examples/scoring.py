@@ -36,7 +36,7 @@ def train(*overrides: str) -> dict[str, float]:
     config = nmt.configure("+experiment=rnnsearch50", "regime=tiny", *overrides)
     text = prepare(config.data, config.tokenizer)
     pl.seed_everything(config.seed, verbose=False)
-    model = build_model(config, len(text.source_vocabulary), len(text.target_vocabulary))
+    model = build_model(config, len(text.vocabularies[0]), len(text.vocabularies[1]))
     steps = config.trainer["max_steps"]
     trainer = pl.Trainer(
         max_steps=steps,

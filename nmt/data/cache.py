@@ -51,32 +51,20 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
     """
     folder, unfinished = cache / name, cache / f".{name}"
     try:
-        if not _is_complete(folder):
+        if not folder.is_dir():
             cache.mkdir(parents=True, exist_ok=True)
             with FileLock(cache / f".{name}.lock"):
-                if not _is_complete(folder):
-                    for leftover in (folder, unfinished):  # damaged, or left by a killed process
-                        shutil.rmtree(leftover, ignore_errors=True)
+                if not folder.is_dir():
+                    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
                     unfinished.mkdir()
                     try:
-                        facts = build(unfinished)
-                        facts["bytes"] = (unfinished / ROWS).stat().st_size
-                        write_json(unfinished / FACTS, facts)
+                        write_json(unfinished / FACTS, build(unfinished))
                         unfinished.rename(folder)
                     finally:
                         shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise RunError(f"data.cache={cache}: {error}") from error
     return open_rows(folder), json.loads((folder / FACTS).read_text("utf-8"))
-
-
-def _is_complete(folder: Path) -> bool:
-    """Whether a folder of the cache holds facts, and as many bytes of rows as they say."""
-    try:
-        facts = json.loads((folder / FACTS).read_text("utf-8"))
-        return int(facts["bytes"]) == (folder / ROWS).stat().st_size
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def write_rows(

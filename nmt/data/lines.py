@@ -33,16 +33,12 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
     return io.BufferedReader(frames, 1 << 20)
 
 
-# First bytes of a format, its name, and the function that opens it; None: refused.
-FORMATS: tuple[tuple[bytes, str, Callable[..., Any] | None], ...] = (
-    (b"\x1f\x8b", "gzip", gzip.open),
-    (b"BZh", "bzip2", bz2.open),
-    (b"\xfd7zXZ\0", "xz", lzma.open),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", _open_zstandard),
-    (b"PK\x03\x04", "a zip archive; unpack it", None),
-    (b"\xff\xfe", "UTF-16; convert it to UTF-8", None),
-    (b"\xfe\xff", "UTF-16; convert it to UTF-8", None),
-)
+FORMATS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"\x28\xb5\x2f\xfd": _open_zstandard,
+}
 
 
 def check_file(path: str | Path, key: str) -> Path:
@@ -65,8 +61,8 @@ def read_lines(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             head = file.read(8)
-        opener = next((opener for magic, _, opener in FORMATS if head.startswith(magic)), None)
-        with (opener or Path.open)(path, "rb") as stream:
+        opener = next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), Path.open)
+        with opener(path, "rb") as stream:
             for number, raw in enumerate(stream, 1):
                 yield decode_line(raw, str(path), number)
     except DAMAGED as error:
@@ -82,18 +78,10 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
         number: line number, from 1.
 
     Raises:
-        InputError: if the line is not text: another format, another encoding, or a NUL byte.
+        InputError: if the line is not UTF-8, or holds a NUL byte.
     """
-    if number == 1:
-        for magic, format_name, opener in FORMATS:
-            if raw.startswith(magic):
-                hint = f"compressed with {format_name}; decompress it" if opener else format_name
-                raise InputError(f"{name}: this is {hint}")
     if b"\0" in raw:
-        raise InputError(
-            f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; a UTF-16 file must be"
-            " converted to UTF-8, a stray NUL removed"
-        )
+        raise InputError(f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; remove it")
     try:
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:

@@ -32,11 +32,15 @@ class TranslationData(pl.LightningDataModule):
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
         super().__init__()
-        self.prepared = prepared
-        self.schedule = make_schedule(prepared.train, config)
-        self._workers: int = config.data.workers
-        self._evaluation_batch: int = config.search.batch_size
-        self._translated: int = config.evaluation.valid_sentences
+        self.prepared, self.config, data = prepared, config, config.data
+        self.schedule = TrainingSchedule(
+            prepared.train.sizes,
+            data.batch_tokens or data.batch_size,
+            data.pool,
+            data.pool_order,
+            config.seed,
+            by_tokens=data.batch_tokens is not None,
+        )
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """The micro-batches of an epoch, from the trainer's current update on.
@@ -45,13 +49,14 @@ class TranslationData(pl.LightningDataModule):
         resumed run therefore needs no loader state, even if workers had prefetched batches.
         """
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
+        workers = self.config.data.workers
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         return self._loader(
             batches,
             sampler=EpochSampler(self.trainer, accumulate, len(batches)),
-            num_workers=self._workers,
-            persistent_workers=self._workers > 0,
-            prefetch_factor=8 if self._workers else None,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            prefetch_factor=8 if workers else None,
             worker_init_fn=follow_parent,
         )
 
@@ -61,14 +66,15 @@ class TranslationData(pl.LightningDataModule):
         Beam search takes as long for few sentences as for many, so these pairs share batches of
         their own.
         """
-        return self._evaluation(self.prepared.valid, self._translated)
+        return self._evaluation(self.prepared.valid, self.config.evaluation.valid_sentences)
 
     def test_dataloader(self) -> list[DataLoader[Batch]]:
         """This rank's share of each test set, in the order of the configuration."""
         return [self._evaluation(pairs) for pairs in self.prepared.test.values()]
 
     def _evaluation(self, pairs: Pairs, apart: int = 0) -> DataLoader[Batch]:
-        share = evaluation_batches(pairs.sizes, self._evaluation_batch, *self._rank(), apart)
+        size = self.config.search.batch_size
+        share = evaluation_batches(pairs.sizes, size, *self._rank(), apart)
         return self._loader(share, collate_fn=pairs.batch)
 
     def transfer_batch_to_device(
@@ -97,13 +103,6 @@ class Loader(DataLoader[Batch]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Does nothing: `EpochSampler` starts at the trainer's update."""
-
-
-def make_schedule(train: Pairs, config: Config) -> TrainingSchedule:
-    """Makes the schedule: sentences per update, or tokens if `data.batch_tokens` is set."""
-    data = config.data
-    size, by_tokens = data.batch_tokens or data.batch_size, data.batch_tokens is not None
-    return TrainingSchedule(train.sizes, size, data.pool, data.pool_order, config.seed, by_tokens)
 
 
 class EpochSampler(Sampler[int]):

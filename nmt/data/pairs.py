@@ -17,6 +17,7 @@ from nmt.data.vocabulary import UNKNOWN, Vocabularies
 
 Array = npt.NDArray[Any]
 
+WORDS = [f"{side}_words" for side in SIDES]  # columns with the numbers of words
 IDS = {side: f"{side}_ids" for side in SIDES}  # the columns that `encode` adds
 
 
@@ -25,8 +26,8 @@ class Pairs:
 
     `pairs[i]` is a dictionary: `source` and `target` (lists of words), `source_ids` and
     `target_ids` (int arrays, with END), and the other columns of the rows: `line` (index of the pair in
-    its source, from 0), `alignment` (Pharaoh format, or None), and, except in training pairs,
-    `target_text` (raw).
+    its source, from 0), `alignment` (Pharaoh format, or None), and `target_text` (raw; None in
+    training pairs).
 
     Args:
         name: `train`, `valid`, or the name of a test set.
@@ -55,8 +56,7 @@ class Pairs:
         fingerprint: str,
         max_words: int | None = None,
     ) -> None:
-        self.name, self.fingerprint = name, fingerprint
-        self.source_vocabulary, self.target_vocabulary = vocabularies
+        self.name, self.vocabularies, self.fingerprint = name, vocabularies, fingerprint
         self._batches = rows.to_batches()
         self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
         # views without copies; reading each row by pyarrow takes many times as long
@@ -67,7 +67,7 @@ class Pairs:
             ]
             for batch in self._batches
         ]
-        words = np.stack([rows.column(f"{side}_words").to_numpy() for side in SIDES], axis=1)
+        words = np.stack([rows.column(name).to_numpy() for name in WORDS], axis=1)
         fitting = slice(None) if max_words is None else words.max(axis=1) <= max_words
         self.kept = np.arange(len(rows), dtype=np.int32)[fitting]
         self.words = words[self.kept]

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Facts, build_once, map_chunks, write_rows
-from nmt.data.pairs import IDS, Array, Pairs, count_words, encode
+from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
-from nmt.data.tokenise import LANGUAGES, split, tokenisers
+from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.data.vocabulary import (
     BpeVocabulary,
     Vocabularies,
@@ -38,18 +38,14 @@ from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
-TEXT_FORMAT, PAIRS_FORMAT = 3, 4
-WORDS = [f"{side}_words" for side in SIDES]
-TRAINING_TEXT = pa.schema(
+TEXT_FORMAT, PAIRS_FORMAT = 4, 5
+TEXT = pa.schema(
     [("line", pa.int64())]
     + [(side, pa.string()) for side in SIDES]
     + [(name, pa.int32()) for name in WORDS]
-    + [("alignment", pa.string())]
+    + [("alignment", pa.string()), ("target_text", pa.string())]
 )
-HELD_OUT_TEXT = TRAINING_TEXT.append(pa.field("target_text", pa.string()))
-TRAINING_PAIRS = pa.schema(
-    [*TRAINING_TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())]
-)
+PAIRS = pa.schema([*TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())])
 
 
 class Text(NamedTuple):
@@ -57,8 +53,8 @@ class Text(NamedTuple):
 
     Attributes:
         rows: columns `line` (index in the source, from 0), `source` and `target` (tokens joined by
-            spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and, except
-            in training text, `target_text` (raw).
+            spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and
+            `target_text` (raw; null in training text).
         empty: number of pairs dropped because a side has no words.
         fingerprint: changes whenever a row may change.
     """
@@ -83,14 +79,9 @@ class Prepared:
     test: dict[str, Pairs]
 
     @property
-    def source_vocabulary(self) -> Vocabulary:
+    def vocabularies(self) -> Vocabularies:
         """Learnt from the filtered training text before the cap on length; or given."""
-        return self.train.source_vocabulary
-
-    @property
-    def target_vocabulary(self) -> Vocabulary:
-        """As `source_vocabulary`."""
-        return self.train.target_vocabulary
+        return self.train.vocabularies
 
     @property
     def fingerprint(self) -> str:
@@ -114,7 +105,8 @@ class Prepared:
             for name, pairs in splits.items()
         }
         table = pd.DataFrame.from_dict(rows, orient="index").to_string(na_rep="")
-        sizes = f"{len(self.source_vocabulary):,} and {len(self.target_vocabulary):,} symbols"
+        source, target = map(len, self.vocabularies)
+        sizes = f"{source:,} and {target:,} symbols"
         return f"{table}\nvocabularies: {sizes}\nfingerprint: {self.fingerprint}"
 
 
@@ -134,39 +126,17 @@ def prepare(
         InputError: if the configuration or a text is wrong.
         RunError: if the disk is full.
     """
-    train = tokenise_text(data.train, data, "data.train", tokenizer)
-    valid = tokenise_text(data.valid, data, "data.valid", tokenizer)
-    tests = {
-        name: tokenise_text(text, data, f"data.test.{name}", tokenizer)
-        for name, text in data.test.items()
+    texts = {"train": data.train, "valid": data.valid}
+    texts |= {f"test.{name}": text for name, text in data.test.items()}
+    tokenised = {
+        name: tokenise_text(text, data, f"data.{name}", tokenizer) for name, text in texts.items()
     }
-    pairs = training_pairs(train, data, tokenizer, vocabularies)
-    known = pairs.source_vocabulary, pairs.target_vocabulary
-    encoded = {name: held_out_pairs(name, text, known) for name, text in tests.items()}
-    return Prepared(pairs, held_out_pairs("valid", valid, known), encoded)
-
-
-def prepare_test_set(
-    text: TextConfig,
-    data: DataConfig,
-    name: str,
-    vocabularies: Vocabularies,
-    tokenizer: TokenizerConfig,
-) -> Pairs:
-    """Prepares a test set, encoded with the vocabularies of a trained model.
-
-    Args:
-        text: section of the test set.
-        data: section `data`, for languages and cache.
-        name: name of the test set.
-        vocabularies: source and target vocabulary of the model.
-        tokenizer: as in training.
-
-    Raises:
-        InputError: if the text cannot be read.
-    """
-    tokenised = tokenise_text(text, data, f"data.test.{name}", tokenizer)
-    return held_out_pairs(name, tokenised, vocabularies)
+    train = training_pairs(tokenised.pop("train"), data, tokenizer, vocabularies)
+    valid, *tests = [
+        held_out_pairs(name.removeprefix("test."), text, train.vocabularies)
+        for name, text in tokenised.items()
+    ]
+    return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
 
 
 def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig) -> Text:
@@ -182,7 +152,7 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
         InputError: if the text is empty or cannot be read.
     """
     source = open_source(text, data, key)
-    schema = TRAINING_TEXT if key == "data.train" else HELD_OUT_TEXT
+    keep_text = key != "data.train"
     first, raw = text.skip or 0, not (text.tokenised or text.grammar)
     settings = {
         "languages": list(data.languages),
@@ -190,7 +160,7 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
         "normalise": tokenizer.normalise,
         "characters": tokenizer.characters,
         "first": first,
-        "columns": schema.names,
+        "keep_text": keep_text,
     }
     version = importlib.metadata.version("sacremoses")
     fingerprint = digest(TEXT_FORMAT, source.identity, version, settings)
@@ -204,13 +174,17 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal pairs
             work = partial(
-                _tokenise, read=source.read, data=data, tokenizer=tokenizer, raw=raw, schema=schema
+                _tokenise,
+                read=source.read,
+                tools=tokenisers(data, tokenizer),
+                raw=raw,
+                keep_text=keep_text,
             )
             for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
                 pairs += size
                 yield batch
 
-        rows = write_rows(folder, schema, batches(), f"preparing {key}")
+        rows = write_rows(folder, TEXT, batches(), f"preparing {key}")
         if not len(rows):
             raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
         return {"empty": pairs - len(rows)}
@@ -222,10 +196,9 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
 def _tokenise(
     numbered: tuple[int, Any],
     read: Callable[[Any], Sequence[Pair]],
-    data: DataConfig,
-    tokenizer: TokenizerConfig,
+    tools: Sequence[Tokeniser],
     raw: bool,
-    schema: pa.Schema,
+    keep_text: bool,
 ) -> tuple[int, pa.RecordBatch]:
     """Tokenises a chunk of a source; `numbered`: index of its first pair, and the chunk.
 
@@ -233,7 +206,6 @@ def _tokenise(
     """
     first, chunk = numbered
     pairs, rows = read(chunk), []
-    tools = tokenisers(data, tokenizer)
     for line, (source, target, alignment) in enumerate(pairs, first):
         texts = source or "", target or ""
         sides = [
@@ -241,13 +213,13 @@ def _tokenise(
             for tool, text in zip(tools, texts, strict=True)
         ]
         if all(sides):
-            row = {"line": line, "alignment": alignment, "target_text": texts[1]}
+            row = {"line": line, "alignment": alignment}
             row |= zip(SIDES, map(" ".join, sides), strict=True)
             row |= zip(WORDS, map(len, sides), strict=True)
-            if not raw and "target_text" in schema.names:
-                row["target_text"] = tools[1].detokenise(sides[1])
+            if keep_text:
+                row["target_text"] = texts[1] if raw else tools[1].detokenise(sides[1])
             rows.append(row)
-    return len(pairs), pa.RecordBatch.from_pylist(rows, schema)
+    return len(pairs), pa.RecordBatch.from_pylist(rows, TEXT)
 
 
 def training_pairs(
@@ -268,7 +240,7 @@ def training_pairs(
             raise InputError(f"data.filters: none of {len(text.rows):,} pairs is left")
         vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
         encoded = map_chunks(partial(encode, vocabularies=vocabularies), _select(text.rows, kept))
-        rows = write_rows(folder, TRAINING_PAIRS, encoded, "encoding data.train")
+        rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
         counts = {"empty": text.empty, **dropped, **count_words(rows), **types}
         return {"vocabularies": [each.state() for each in vocabularies], "counts": counts}
 

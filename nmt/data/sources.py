@@ -18,7 +18,7 @@ from nmt import grammar
 from nmt.config import DataConfig, TextConfig
 from nmt.data.lines import ENDINGS, read_parallel
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.files import refuse_unreadable, sha256
+from nmt.utils.files import sha256
 
 # Last length of each bucket of `grammar: by_length`; another list would change the corpus.
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
@@ -90,7 +90,7 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
             f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE, or choose another"
             " data=…"
         )
-    contents = [list(map(_content, paths)) for paths in files]
+    contents = [list(map(sha256, paths)) for paths in files]
     identity = digest("files", contents, text.tokenised, text.skip, text.pairs)
     lines = itertools.chain.from_iterable(map(read_parallel, files))
     pairs = ((*line, None)[:3] for line in itertools.islice(lines, start, stop))
@@ -107,12 +107,6 @@ def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
         [_spelling(root / Path(f"{name}.{language}").expanduser()) for language in data.languages]
         for name in text.files or ()
     ]
-
-
-def _content(file: Path) -> str:
-    """Returns a hash of the content; raises InputError if the file cannot be read."""
-    with refuse_unreadable(file, "a file of text"):
-        return sha256(file)
 
 
 def _spelling(file: Path) -> Path:

@@ -42,12 +42,8 @@ class Vocabulary(ABC):
         """Returns the ids of a sentence, with END at the end."""
 
     @abstractmethod
-    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Yields the words of ids, with the number of ids of each; END counts as a word."""
-
-    @abstractmethod
-    def unknown(self, tokens: Iterable[str]) -> int:
-        """Counts the unknown words of a sentence."""
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
+        """Yields the word of each group of ids (None for UNKNOWN), and the number of its ids."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -55,7 +51,15 @@ class Vocabulary(ABC):
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Returns the words before the first END; UNKNOWN becomes the word `<unk>`."""
+        return spelt(self.words_of(ids))
+
+    def words_of(self, ids: Iterable[int]) -> list[str | None]:
+        """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
         return [word for word, _ in self._words(until_end(ids))]
+
+    def unknown(self, tokens: Sequence[str]) -> int:
+        """Counts the unknown words of a sentence."""
+        return self.encode(tokens).count(UNKNOWN)
 
     def word_index(self, ids: Iterable[int]) -> list[int]:
         """Returns for each id the index of its word; END counts as a word."""
@@ -90,11 +94,8 @@ class WordVocabulary(Vocabulary):
         ids.append(END)
         return ids
 
-    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
-        return ((symbol, 1) for symbol in self.symbols(ids))
-
-    def unknown(self, tokens: Iterable[str]) -> int:
-        return sum(token not in self._ids for token in tokens)
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
+        return ((None if index == UNKNOWN else self._symbols[index], 1) for index in ids)
 
     def state(self) -> dict[str, Any]:
         return {"kind": self.kind, "words": list(self.words)}
@@ -151,17 +152,14 @@ class BpeVocabulary(Vocabulary):
         encoding = self._model.encode(list(tokens), is_pretokenized=True)
         return [index + len(SPECIAL) for index in encoding.ids] + [END]
 
-    def unknown(self, tokens: Iterable[str]) -> int:
-        return 0
-
     def state(self) -> dict[str, Any]:
         return {"kind": self.kind, "model": self._model.to_str()}
 
     def _subword(self, index: int) -> str:
         return self._subwords[index - len(SPECIAL)]
 
-    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str, int]]:
-        """Yields the words of ids, with the number of ids of each.
+    def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
+        """As `Vocabulary._words`.
 
         Ids that a model generates can decode to half a character or to nothing. Such a word contains
         U+FFFD, so that each group of ids stays one word.
@@ -177,7 +175,7 @@ class BpeVocabulary(Vocabulary):
         ]
         for start, stop in itertools.pairwise([*starts, len(ids)]):
             if ids[start] in (END, UNKNOWN):
-                yield SPECIAL[ids[start]], stop - start
+                yield None if ids[start] == UNKNOWN else END_SYMBOL, stop - start
             else:
                 spelt = "".join(map(self._subword, ids[start:stop]))
                 yield SPACE.sub("\ufffd", _text(spelt)) or "\ufffd", stop - start
@@ -194,17 +192,8 @@ def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
     return BpeVocabulary(state["model"])
 
 
-def written_words(vocabulary: Vocabulary, ids: Sequence[int]) -> list[str | None]:
-    """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
-    words: list[str | None] = list(vocabulary.decode(ids))
-    for place, index in zip(vocabulary.word_index(ids), ids, strict=True):
-        if index == UNKNOWN and place < len(words):
-            words[place] = None
-    return words
-
-
 def spelt(words: Iterable[str | None]) -> list[str]:
-    """Replaces None in the result of `written_words` by `<unk>`."""
+    """Replaces None, an unknown word of `Vocabulary.words_of`, by `<unk>`."""
     return [UNKNOWN_SYMBOL if word is None else word for word in words]
 
 

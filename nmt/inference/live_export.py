@@ -61,10 +61,7 @@ def export_live(model: Model, folder: Path) -> None:
     if isinstance(content, str):
         log.info("no model in the page: %s", content)
         return
-    try:
-        write_atomically(folder / FILE, lambda stream: stream.write(zlib.compress(content)))
-    except OSError as error:
-        log.warning("%s cannot be written: %s; the page lacks the model", FILE, error.strerror)
+    write_atomically(folder / FILE, lambda stream: stream.write(zlib.compress(content)))
 
 
 def live_model(trained: Model) -> bytes | str:

@@ -25,9 +25,9 @@ from nmt.config.loading import section
 from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
 from nmt.data.tokenise import split, tokenisers
-from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, spelt, until_end, written_words
-from nmt.evaluation.alignment import attended_words, first_symbols, word_weights
-from nmt.inference.sentence import ScoredSentence
+from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, spelt, until_end
+from nmt.evaluation.alignment import first_symbols, word_weights
+from nmt.inference.sentence import ScoredSentence, replace_unknown_words
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
@@ -106,10 +106,9 @@ class Model:
         def work(places: list[int]) -> list[tuple[ScoredSentence, ...]]:
             batch = [sources[nonempty[place]] for place in places]
             lists = model.search(batch)
-            pairs = [
-                (words, each) for words, best in zip(batch, lists, strict=True) for each in best
-            ]
-            described = iter(model.describe(pairs, range(len(pairs) * attention)))
+            words = [source for source, best in zip(batch, lists, strict=True) for _ in best]
+            hypotheses = list(itertools.chain.from_iterable(lists))
+            described = iter(model.describe(words, hypotheses, range(len(words) * attention)))
             return [tuple(itertools.islice(described, len(best))) for best in lists]
 
         results = [ScoredSentence([], [], "", math.nan) for _ in sources]
@@ -137,12 +136,11 @@ class Model:
         ids = [self.target.encode(words) for words in targets]
 
         def work(places: list[int]) -> list[ScoredSentence]:
-            batch = [sources[n] for n in places], [ids[n] for n in places]
-            results = []
-            for n, forced in zip(places, self.force_decode(*batch), strict=True):
-                text = self.detokenise(targets[n]) if tokenised else pairs[n][1]
-                results.append(dataclasses.replace(forced, tokens=targets[n], text=text))
-            return results
+            forced = self.force_decode([sources[n] for n in places], [ids[n] for n in places])
+            for n, each in zip(places, forced, strict=True):
+                each.tokens = targets[n]
+                each.text = self.detokenise(targets[n]) if tokenised else pairs[n][1]
+            return forced
 
         source_lengths = [len(self.source.encode(words)) for words in sources]
         lengths = list(map(max, source_lengths, map(len, ids)))
@@ -278,77 +276,68 @@ class Model:
         results = []
         for n, (words, source, target) in enumerate(zip(sources, ids, targets, strict=True)):
             index = self.target.word_index(target)
-            first = first_symbols(index).tolist()  # first symbol of each word
-            log_p = (-nll[n, : len(target)]).tolist()
-            ends = itertools.pairwise([*first, len(target)])
+            first = first_symbols(index)  # first symbol of each word
+            log_p = -nll[n, : len(target)].astype(np.float64)
             sentence = ScoredSentence(
                 source=list(words),
                 tokens=self.target.decode(target),
                 text="",
-                score=sum(log_p),
+                score=sum(log_p.tolist()),
                 symbols=len(target),
-                log_probabilities=np.array([sum(log_p[start:end]) for start, end in ends]),
+                log_probabilities=np.add.reduceat(log_p, first),
             )
             if forced.weights is not None:
                 attention = weights[n, : len(target), : len(source)]
-                attention = word_weights(attention, self.source.word_index(source), index)
-                sentence = dataclasses.replace(
-                    sentence, weights=attention, log_normaliser=log_normaliser[n, first]
-                )
+                sentence.weights = word_weights(attention, self.source.word_index(source), index)
+                sentence.log_normaliser = log_normaliser[n, first]
             if runners_up:
-                likely = (part[n, first].tolist() for part in (best.indices, best.values))
-                others = [
+                likely = (part[n, first.tolist()].tolist() for part in (best.indices, best.values))
+                sentence.runners_up = [
                     list(zip(self.target.symbols(symbols), values, strict=True))
                     for symbols, values in zip(*likely, strict=True)
                 ]
-                sentence = dataclasses.replace(sentence, runners_up=others)
             results.append(sentence)
         return results
 
     def describe(
         self,
-        pairs: Sequence[tuple[Words, Hypothesis]],
+        sources: Sequence[Words],
+        hypotheses: Sequence[Hypothesis],
         attended: Collection[int] = (),
         runners_up: bool = False,
     ) -> list[ScoredSentence]:
         """Turns hypotheses into sentences, with `<unk>` replaced as `search.replace_unk` says.
 
         Args:
-            pairs: source words and a hypothesis of `search`.
-            attended: indices of the pairs that also need attention and log-probabilities; pairs whose
-                unknown words are replaced always have them.
+            sources: source words of each hypothesis.
+            hypotheses: results of `search`.
+            attended: indices of the hypotheses that also need attention and log-probabilities; those
+                whose unknown words are replaced always have them.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search
         replace = settings.replace_unk != "none"
         dictionary = self.dictionary if settings.replace_unk == "dictionary" else None
-        results = [
-            ScoredSentence(list(source), [], "", hypothesis.score) for source, hypothesis in pairs
-        ]
+        results = [ScoredSentence(list(source), [], "", math.nan) for source in sources]
         forced = [
             place
-            for place, (_, hypothesis) in enumerate(pairs)
+            for place, hypothesis in enumerate(hypotheses)
             if place in attended or (replace and UNKNOWN in hypothesis.tokens)
         ]
         for start in range(0, len(forced), settings.batch_size):
             places = forced[start : start + settings.batch_size]
-            ids = [[*until_end(pairs[place][1].tokens), END] for place in places]
-            decoded = self.force_decode([pairs[place][0] for place in places], ids, runners_up)
+            ids = [[*until_end(hypotheses[place].tokens), END] for place in places]
+            decoded = self.force_decode([sources[place] for place in places], ids, runners_up)
             for place, each in zip(places, decoded, strict=True):
                 results[place] = each
-        for place, (source, hypothesis) in enumerate(pairs):
-            words = written_words(self.target, hypothesis.tokens)
+        for hypothesis, result in zip(hypotheses, results, strict=True):
+            words = self.target.words_of(hypothesis.tokens)
             if replace:
-                weights = results[place].weights
-                words = replace_unknown_words(words, weights, source, dictionary)
-            results[place] = dataclasses.replace(
-                results[place],
-                tokens=spelt(words),
-                text=self.detokenise(spelt(words)),
-                score=hypothesis.score,
-                symbols=len(hypothesis.tokens),
-                unknown=tuple(at for at, word in enumerate(words) if word is None),
-            )
+                words = replace_unknown_words(words, result.weights, result.source, dictionary)
+            result.tokens = spelt(words)
+            result.text = self.detokenise(result.tokens)
+            result.score, result.symbols = hypothesis.score, len(hypothesis.tokens)
+            result.unknown = tuple(at for at, word in enumerate(words) if word is None)
         return results
 
     def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
@@ -360,32 +349,3 @@ class Model:
         """Returns padded ids (B, S) and mask (B, S) on the network's device."""
         source, mask = pad(ids)
         return source.to(self.network.device), mask.to(self.network.device)
-
-
-def replace_unknown_words(
-    words: Sequence[str | None],
-    weights: np.ndarray | None,
-    source: Words,
-    dictionary: Mapping[str, str] | None = None,
-) -> list[str | None]:
-    """Replaces each `<unk>` by its attended source word or a translation (Luong et al., 2015).
-
-    `<unk>` stays if no source word is attended to, or without attention.
-
-    Args:
-        words: (I,) words of a translation, without `</s>`; None for `<unk>`.
-        weights: (I + 1, J + 1) attention weights.
-        source: (J,) words of the text, including words outside the shortlist.
-        dictionary: translations; other words, such as names and numbers, are copied.
-
-    >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
-    >>> replace_unknown_words(["le", None], attention, ["the", "cat"])
-    ['le', 'cat']
-    """
-    if weights is None or None not in words:
-        return list(words)
-    known = dictionary or {}
-    return [
-        known.get(source[j], source[j]) if word is None and j >= 0 else word
-        for word, j in zip(words, attended_words(weights[: len(words)]).tolist(), strict=True)
-    ]

@@ -1,19 +1,20 @@
-"""`ScoredSentence`: a translation with its score and alignment."""
+"""`ScoredSentence`: a translation with its score and alignment; replacement of unknown words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nmt.data.vocabulary import END_SYMBOL
-from nmt.evaluation.alignment import attention_entropy, format_links, hard_links
+from nmt.evaluation.alignment import attended_words, attention_entropy, format_links, hard_links
 from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ScoredSentence:
     """A target sentence with its score; I target words, J source words.
 
@@ -78,3 +79,32 @@ class ScoredSentence:
             "weights": as_json(self.weights),
             "log_probability": as_json(self.log_probabilities),
         }
+
+
+def replace_unknown_words(
+    words: Sequence[str | None],
+    weights: np.ndarray | None,
+    source: Sequence[str],
+    dictionary: Mapping[str, str] | None = None,
+) -> list[str | None]:
+    """Replaces each `<unk>` by its attended source word or a translation (Luong et al., 2015).
+
+    `<unk>` stays if no source word is attended to, or without attention.
+
+    Args:
+        words: (I,) words of a translation, without `</s>`; None for `<unk>`.
+        weights: (I + 1, J + 1) attention weights.
+        source: (J,) words of the text, including words outside the shortlist.
+        dictionary: translations; other words, such as names and numbers, are copied.
+
+    >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
+    >>> replace_unknown_words(["le", None], attention, ["the", "cat"])
+    ['le', 'cat']
+    """
+    if weights is None or None not in words:
+        return list(words)
+    known = dictionary or {}
+    return [
+        known.get(source[j], source[j]) if word is None and j >= 0 else word
+        for word, j in zip(words, attended_words(weights[: len(words)]).tolist(), strict=True)
+    ]

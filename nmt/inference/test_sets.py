@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt.config import Config, TextConfig
 from nmt.data.pairs import Pairs
-from nmt.data.prepare import prepare_test_set
+from nmt.data.prepare import held_out_pairs, tokenise_text
 from nmt.data.tokenise import tokenisers
 from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
@@ -58,7 +58,9 @@ def held_out_splits(
     if missing := [name for name in names if name not in known]:
         raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
     for name in names or known:
-        yield prepare_test_set(known[name], config.data, name, vocabularies, config.tokenizer)
+        key = f"data.test.{name}"
+        text = tokenise_text(known[name], config.data, key, config.tokenizer)
+        yield held_out_pairs(name, text, vocabularies)
 
 
 def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
@@ -75,7 +77,7 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
 
     Gold links are in `gold`, which is not written to files.
     """
-    vocabularies = split.source_vocabulary, split.target_vocabulary
+    vocabularies = split.vocabularies
     sentences = []
     for number, pair in enumerate(split):
         sides = zip(vocabularies, (pair["source"], pair["target"]), strict=True)
@@ -170,9 +172,7 @@ def decode(
     references = model.force_decode(sources, targets)
     best = [hypotheses[0] for hypotheses in model.search(sources)]
     attended = {n for n, each in enumerate(sentences) if each["id"] in kept}
-    translations = model.describe(
-        list(zip(sources, best, strict=True)), attended, runners_up=bool(attended)
-    )
+    translations = model.describe(sources, best, attended, runners_up=bool(attended))
     results: list[tuple[Record, Record | None]] = []
     for n, sentence in enumerate(sentences):
         record = sentence | _translation(sentence, translations[n])

@@ -163,7 +163,7 @@ class Translator(pl.LightningModule, ABC):
         data = self._trainer and self.trainer.datamodule  # type: ignore[attr-defined]
         if isinstance(data, TranslationData):
             text = data.prepared
-            self.vocabularies = text.source_vocabulary, text.target_vocabulary
+            self.vocabularies = text.vocabularies
             self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:

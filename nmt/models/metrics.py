@@ -15,7 +15,6 @@ from torchmetrics import Metric
 from nmt.config import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
-from nmt.data.vocabulary import written_words
 from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
 from nmt.evaluation.metric import ScoreByLength
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -119,8 +118,8 @@ class HeldOutMetrics(nn.Module):
             source, target = pair["source_ids"], pair["target_ids"]
             words = word_weights(
                 sentence[: len(target), : len(source)],
-                split.source_vocabulary.word_index(source),
-                split.target_vocabulary.word_index(target),
+                split.vocabularies[0].word_index(source),
+                split.vocabularies[1].word_index(target),
             )
             counts = sentence_counts(words, gold)
             self.alignment.update(torch.tensor([counts]), torch.tensor([len(target)]))
@@ -136,7 +135,7 @@ class HeldOutMetrics(nn.Module):
         statistics, lengths = [], []
         for row, hypotheses in zip(batch.rows[chosen].tolist(), lists, strict=True):
             pair = split[row]
-            words = written_words(split.target_vocabulary, hypotheses[0].tokens)
+            words = split.vocabularies[1].words_of(hypotheses[0].tokens)
             statistics.append(sentence_statistics(words, pair["target"]))
             lengths.append(len(pair["source"]))
         self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))

@@ -78,8 +78,8 @@ class Heatmaps(pl.Callback):
             self.rows.append(
                 {
                     "id": row,
-                    "source": self.valid.source_vocabulary.symbols(source),
-                    "target": self.valid.target_vocabulary.symbols(target),
+                    "source": self.valid.vocabularies[0].symbols(source),
+                    "target": self.valid.vocabularies[1].symbols(target),
                     "weights": weights[place, : len(target), : len(source)].float().tolist(),
                 }
             )

@@ -78,7 +78,7 @@ class Training:
         """Trains up to the last update. Signals take effect between updates."""
         run, trainer, config = self.run, self.trainer, self.run.config
         self.text = text
-        vocabularies = text.source_vocabulary, text.target_vocabulary
+        vocabularies = text.vocabularies
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, vocabularies))
         self.model.description = {"typed": list(run.overrides)}
@@ -109,7 +109,7 @@ class Training:
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
         settings, text, pairs = config.evaluation, self.text, self.text.train
-        vocabularies = text.source_vocabulary, text.target_vocabulary
+        vocabularies = text.vocabularies
         model = Model(self.model.network, *vocabularies, config)
         train, dictionary = self.summary(), None
         if settings.train_sample:

@@ -7,7 +7,6 @@ import gzip
 import io
 import lzma
 import os
-import zipfile
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -19,14 +18,6 @@ from hypothesis import strategies as st
 
 from nmt.data.lines import batches_of_lines, check_file, decode_line, read_lines, read_parallel
 from nmt.utils.errors import InputError
-
-
-def zipped(content: bytes) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("text", content)
-    return stream.getvalue()
-
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
@@ -51,9 +42,7 @@ def test_only_line_feeds_end_lines_of_any_format(tmp_path: Path, format_name: st
 REFUSED = {
     "Latin-1": (b"fine\nfine\nd\xe9j\xe0\n", r":3: not UTF-8 \(byte 0xe9 at column 2\)"),
     "NUL": (b"fine\nf\0ne\n", ":2: NUL byte at column 2"),
-    "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ": this is UTF-16; convert it"),
-    "UTF-16, big endian": ("\ufefffine\n".encode("utf-16-be"), ": this is UTF-16"),
-    "zip": (zipped(b"fine\n"), ": this is a zip archive; unpack it"),
+    "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ":1: (NUL byte|not UTF-8)"),
     "cut gzip": (gzip.compress(bytes(range(256)) * 99)[:-9], ":.: (cannot be read|NUL|not UTF-8)"),
     "cut xz": (lzma.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
     "cut bzip2": (bz2.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
@@ -70,14 +59,12 @@ def test_other_content_is_refused_by_file_and_line(tmp_path: Path, case: str) ->
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("case", ["Latin-1", "NUL", "UTF-16", "zip"])
+@pytest.mark.parametrize("case", ["Latin-1", "NUL", "UTF-16"])
 def test_streams_are_refused_as_files_are(case: str) -> None:
     content, message = REFUSED[case]
     numbered = enumerate(io.BytesIO(content), 1)
     with pytest.raises(InputError, match=rf"input{message}"):
         _ = [decode_line(raw, "input", number) for number, raw in numbered]
-    with pytest.raises(InputError, match="input: this is compressed with gzip; decompress it"):
-        decode_line(gzip.compress(b"fine\n"), "input", 1)
 
 
 def test_parallel_files_stay_in_step(tmp_path: Path) -> None:

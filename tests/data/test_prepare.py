@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nmt.config import Config, TextConfig
-from nmt.data.prepare import Prepared, prepare, prepare_test_set
+from nmt.data.prepare import Prepared, held_out_pairs, prepare, tokenise_text
 from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.utils.errors import InputError
 
@@ -54,7 +54,7 @@ def test_pairs_are_encoded_and_counted(config: Config, write: Write) -> None:
     row = text.train[1]
     assert row["line"] == 5
     assert row["source"] == ["The", "cat", "eats", "."]
-    assert text.source_vocabulary.state()["words"] == ["The", ".", "cat"]
+    assert text.vocabularies[0].state()["words"] == ["The", ".", "cat"]
     assert row["source_ids"].tolist() == [2, 4, 1, 3, 0]
     assert text.train.sizes.tolist() == [[5, 5], [5, 5]]
     counts = text.train.counts
@@ -78,7 +78,7 @@ def test_held_out_pairs_are_never_left_out(config: Config) -> None:
     assert [row["line"] for row in test] == [0, 1, 2, 3, 4]
     row = test[2]
     assert row["target_text"] == " ".join(row["target"])
-    assert row["source_ids"].tolist() == text.source_vocabulary.encode(row["source"])
+    assert row["source_ids"].tolist() == text.vocabularies[0].encode(row["source"])
     assert len(row["target_ids"]) == len(row["target"]) + 1 == test.sizes[2, 1]
 
 
@@ -111,10 +111,10 @@ def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, k
     config.tokenizer.kind = kind
     config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
     first = prepared(config)
-    given = first.source_vocabulary, first.target_vocabulary
+    given = first.vocabularies
     raw_text(config, write, ("le chat est un chat", "un chien"), ("le chien", "table noir"))
     alone, other = prepared(config), prepared(config, given)
-    assert other.source_vocabulary.state() == given[0].state() != alone.source_vocabulary.state()
+    assert other.vocabularies[0].state() == given[0].state() != alone.vocabularies[0].state()
     pair = other.train[0]
     assert pair["source_ids"].tolist() == given[0].encode(["le", "chat", "est", "un", "chat"])
     assert pair["target_ids"].tolist() == given[1].encode(["un", "chien"])
@@ -135,9 +135,9 @@ def test_subwords(config: Config, joint: bool) -> None:
     config.data.max_length = 9
     text = prepared(config)
     row = text.train[3]
-    assert text.source_vocabulary.decode(row["source_ids"]) == row["source"]
-    assert text.target_vocabulary.decode(row["target_ids"]) == row["target"]
-    assert (text.source_vocabulary.state() == text.target_vocabulary.state()) == joint
+    assert text.vocabularies[0].decode(row["source_ids"]) == row["source"]
+    assert text.vocabularies[1].decode(row["target_ids"]) == row["target"]
+    assert (text.vocabularies[0].state() == text.vocabularies[1].state()) == joint
     # The cap counts words; the length that batches are sorted by counts subwords.
     assert max(lengths(text.train)) == 9
     assert text.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
@@ -153,8 +153,9 @@ def test_subwords(config: Config, joint: bool) -> None:
 def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: Write) -> None:
     text = prepared(config)
     section = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["Le chat."]))
-    known = text.source_vocabulary, text.target_vocabulary
-    split = prepare_test_set(section, config.data, "other", known, config.tokenizer)
+    known = text.vocabularies
+    rows = tokenise_text(section, config.data, "data.test.other", config.tokenizer)
+    split = held_out_pairs("other", rows, known)
     assert split.name == "other"
     assert split[0]["target_text"] == "Le chat."
     assert known[0].decode(split[0]["source_ids"])[:2] == ["<unk>", "<unk>"]

@@ -16,7 +16,6 @@ from nmt.data.vocabulary import (
     WordVocabulary,
     load_vocabulary,
     rank_words,
-    written_words,
 )
 
 SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]
@@ -29,7 +28,7 @@ def test_words_are_ranked_by_frequency_then_spelling() -> None:
     assert len(vocabulary) == 5
     assert vocabulary.encode(["b", "é", "a"]) == [4, UNKNOWN, 3, END]
     assert vocabulary.decode([4, 1, 3, 0, 3]) == ["b", "<unk>", "a"]
-    assert written_words(vocabulary, [4, 1, 3, 0, 3]) == ["b", None, "a"]
+    assert vocabulary.words_of([4, 1, 3, 0, 3]) == ["b", None, "a"]
     assert vocabulary.symbols([4, 1, 0]) == ["b", "<unk>", "</s>"]
     assert vocabulary.word_index([4, 1, 0]) == [0, 1, 2]
 

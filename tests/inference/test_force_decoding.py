@@ -92,5 +92,5 @@ def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, wo
 
     monkeypatch.setattr(Model, "force_decode", one_to_one)
     hypothesis = Hypothesis([*target.encode(["<unk>"])[:1], UNKNOWN, UNKNOWN, END], -4.0, True)
-    [found] = trained.describe([(["the", "<unk>", "Smith"], hypothesis)])
+    [found] = trained.describe([["the", "<unk>", "Smith"]], [hypothesis])
     assert (found.tokens, found.unknown, found.score) == (words, unknown, -4.0)

@@ -6,7 +6,7 @@ import torch
 from omegaconf import OmegaConf
 
 from nmt.data.vocabulary import WordVocabulary
-from nmt.inference.model import replace_unknown_words
+from nmt.inference.sentence import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
 from nmt.models import build_model
 from tests.helpers.models import small_config

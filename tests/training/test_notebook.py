@@ -24,7 +24,7 @@ def parts(composer, tmp_path):
 
     def make() -> RNNsearch:
         torch.manual_seed(1)
-        return build_model(config, len(text.source_vocabulary), len(text.target_vocabulary))
+        return build_model(config, len(text.vocabularies[0]), len(text.vocabularies[1]))
 
     return TranslationData(text, config), make
 

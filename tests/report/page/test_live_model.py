@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from nmt.data.batch import pad
-from nmt.data.vocabulary import END, spelt, until_end, written_words
-from nmt.inference.model import Model, replace_unknown_words
+from nmt.data.vocabulary import END, spelt, until_end
+from nmt.inference.model import Model
+from nmt.inference.sentence import replace_unknown_words
 from nmt.search import Hypothesis
 from nmt.search.beam import beam_search
 from tests.helpers.live import NODE, drawn_model, in_node, rounded, write_live
@@ -137,7 +138,7 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
         assert 1 in record["ids"]
         same = rounded(trained)
         (decoding,) = same.force_decode([text.split()], [record["ids"]])
-        wanted = written_words(same.target, record["ids"])
+        wanted = same.target.words_of(record["ids"])
         if mode != "none":
             dictionary = trained.dictionary if mode == "dictionary" else None
             wanted = replace_unknown_words(wanted, decoding.weights, text.split(), dictionary)
