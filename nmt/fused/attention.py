@@ -58,7 +58,7 @@ class DotSteps:
         grad_query: Tensor,
     ) -> None:
         """Writes the gradients of scores (B, S) and query (B, N), given the gradient of c (B, A)."""
-        # on a CPU, a row vector times a matrix is ten times as fast as a matrix times a column
+        # on a CPU, row vector · matrix takes a tenth of the time of matrix · column vector
         grad_weights = torch.bmm(grad_context.unsqueeze(1), self.annotations.transpose(1, 2))
         dtype = weights.dtype
         grad_weights = grad_weights.squeeze(1).to(dtype)
@@ -78,7 +78,10 @@ class DotSteps:
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        """Returns the gradients of keys and scoring parameters, from all steps (T, B, S), (T, B, N)."""
+        """Returns the gradients of the keys and of the scoring parameters, from all steps.
+
+        Takes `grad_scores` (T, B, S) and `queries` (T, B, N).
+        """
         return (dot_gradient(grad_scores, queries.to(self.keys.dtype), self.scoring.scale),)
 
 
@@ -91,7 +94,7 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 class AdditiveSteps(DotSteps):
     """As `DotSteps`, with scores v_aᵀ tanh(q + k).
 
-    The backward pass computes half = (1 - tanh) / 2 again, with `Sigmoids`. All steps share one buffer.
+    `half` is (1 - tanh) / 2. The backward pass computes it again, with `Sigmoids`, in one buffer.
     The derivative of tanh is 4 (half - half²). ∂e_ij is the gradient of the loss with respect to e_ij.
     """
 

@@ -65,7 +65,7 @@ def is_fused(network: Network) -> bool:
 
 
 def plain_class(module: nn.Module) -> type[nn.Module]:
-    """The class of a module, or the class of `nmt.layers` that it replaces."""
+    """Returns the class of a module; for a fused module, the class of `nmt.layers` that was replaced."""
     kind = type(module)
     return next((plain for plain, fused in FUSED.items() if fused is kind), kind)
 

@@ -39,9 +39,9 @@ def run_units(
 ) -> Tensor:
     """Returns the states s_1 .. s_T (..., T, B, H) of gated units.
 
-    Takes the terms of the input words (..., T, B, 3H), s_0 (..., B, H), the stacked matrices
-    `U_gates` (..., 2H, H) and `U` (..., H, H), and optionally `real` (..., T, B, 1): 1 at real and
-    0 at padded positions.
+    `projected` (..., T, B, 3H) is W e + b of each input word; a fixed context adds C c. `initial`
+    (..., B, H) is s_0. `U_gates` (..., 2H, H) and `U` (..., H, H) are the stacked matrices. `real`
+    (..., T, B, 1) is 1 at real positions and 0 at padded positions.
     """
     inputs = projected, initial, U_gates, U
     states: Tensor = GatedUnitFunction.apply(compute_dtype(U), real, None, *inputs)[0]
@@ -53,10 +53,10 @@ def run_with_attention(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
 
-    T is the number of target words minus one. Takes the terms of the input words (T, B, 3H), s_0 (B, H),
-    the memory, W_a (N, H), the scoring function, and the `GatedUnit` f. Returns the states s_0 .. s_T (T + 1, B, H),
-    the contexts (T + 1, B, A), the weights (T + 1, B, S) and log Z (T + 1, B). The weights and log Z are
-    not differentiable.
+    T is the number of target words minus one. `projected` (T, B, 3H) is W e + b of each input word,
+    `initial` (B, H) is s_0, and `unit` is the `GatedUnit` f. `W_a` is (N, H).
+    Returns the states s_0 .. s_T (T + 1, B, H), the contexts (T + 1, B, A), the weights (T + 1, B, S)
+    and log Z (T + 1, B). The weights and log Z are not differentiable.
     """
     state_weight = torch.cat([W_a, unit.U_gates])
     results: tuple[Tensor, Tensor, Tensor, Tensor] = GatedUnitFunction.apply(
@@ -67,7 +67,10 @@ def run_with_attention(
 
 
 class GatedUnitFunction(Function):
-    """Computes `run_units` and `run_with_attention`. `mask` is `real` or the source mask."""
+    """Computes `run_units`, where `mask` is the argument `real`, and `run_with_attention`.
+
+    With attention, `mask` is the source mask.
+    """
 
     @staticmethod
     def forward(
@@ -183,8 +186,8 @@ def run_backward(
     *directions, length, batch, hidden = reset_states.shape
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    # The columns of `grad` are query, z, r, s̃. `grad_units` is a view of z, r, s̃, the gradient of
-    # `projected`. `grad_products` is a view of query, z, r, which come from one product with the state.
+    # The columns of `grad` are query, z, r, s̃. `grad_units` is a view of the columns z, r, s̃. It is the
+    # gradient of `projected`. `grad_products` is a view of query, z, r: the product with the state.
     iterations = length + bool(attended)
     grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
     steps = backend.steps_for(grad)

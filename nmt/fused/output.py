@@ -28,7 +28,7 @@ LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
-    """See `nmt.layers.Output`. `loss`, and `nll` without gradients, work in chunks of rows.
+    """See `nmt.layers.Output`. `loss` works in chunks of rows, and so does `nll` if gradients are off.
 
     `logits` uses oneDNN for float32 inference on a CPU. All else is inherited.
     """
@@ -62,7 +62,7 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns readouts (R, M), words (R) and their weights (R), or None for weights of 1.
+        """Returns readouts (R, M), words (R), and the weights of the words (R). None: all weights are 1.
 
         On a CPU, only real positions. On a GPU a boolean index would synchronize, so padded
         positions stay, with weight 0.
@@ -91,7 +91,9 @@ def chunked_nll(
     with_gradients: bool = False,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """Returns weight · -log p(word) (R) for readouts (R, M), and the gradients of its sum or None.
+    """Returns weight · -log p(word) (R) for readouts (R, M), and the gradients of the sum over R.
+
+    Without `with_gradients`, the second result is None.
 
     `weight` is (R), or None for 1. `dtype` is the compute dtype.
     """

@@ -81,10 +81,11 @@ def candidate_backward(
 def reset_backward(
     grad_state: Tensor, grad_reset_state: Tensor, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
-    """Writes the pre-activation gradient of r to `grad`, given `grad_reset_state` (..., H) of r∘s.
+    """Writes the pre-activation gradient of r to `grad`.
 
-    `grad_state` is the gradient of s'. It is replaced by one part of the gradient of s:
-    (1 - z)∘grad_state + r∘grad_reset_state. The caller adds the part that passes through U_z and U_r.
+    `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. It is
+    replaced by one part of the gradient of s: (1 - z)∘grad_state + r∘grad_reset_state. The caller
+    adds the part that passes through U_z and U_r.
     """
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset_state * state, r))
@@ -127,9 +128,10 @@ def word_nll(
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
         # The gradient of the target word's logit is p - 1. With p in 16 bits, a p near 1 is rounded
-        # to 1. So p - 1 is computed from the NLL, which is float32 on a GPU. (`scatter_` would copy
-        # all logits twice.)
-        row = torch.arange(len(words), device=words.device)
+        # to 1. So p - 1 is computed from the NLL, which is float32 on a GPU.
+        row = torch.arange(
+            len(words), device=words.device
+        )  # `scatter_` would copy all logits twice
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:
             grad *= weight.unsqueeze(1)

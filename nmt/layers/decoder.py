@@ -36,10 +36,10 @@ DecoderOutput = tuple[Tensor, Tensor | None, Tensor | None]
 class Decoder(nn.Module):
     """A recurrent unit s_i = f(s_{i-1}, E y, c_i) with s_0 = tanh(W_s summary + b), and the readout t_i.
 
-    `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). The word y is y_{i-1}
-    with `state_input="previous"` (the paper as printed) and y_i with "current" (the authors'
-    program); E y_0 = 0. `dropout` is applied to embeddings and readouts. `unit` is the class of the
-    recurrent unit.
+    `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). `state_input` chooses the
+    word y. With "previous", y is y_{i-1}, as printed in the paper. With "current", y is y_i, as in
+    the authors' program. E y_0 is 0. `dropout` is applied to embeddings and readouts. `unit` is the
+    class of the recurrent unit.
     """
 
     def __init__(

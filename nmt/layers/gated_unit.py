@@ -19,9 +19,9 @@ class Unit(nn.Module):
     """The base class of recurrent units. Stacked matrices compute all gates in one product.
 
     `parts` is the number of blocks of H rows: one per gate, and one for the candidate state. `W`
-    (parts · H, E) and `bias` (parts · H) apply to words, `C` (parts · H, A) to the context (None if
-    `context` is 0, as in the encoder). `recurrent` lists the matrices that multiply the state, each
-    with its number of blocks of H rows.
+    (parts · H, E) multiplies words, and `bias` (parts · H) is added. `C` (parts · H, A) multiplies the
+    context; it is None if the size of the context is 0, as in the encoder. `recurrent` lists the
+    matrices that multiply the state, each with its number of blocks of H rows.
 
     Initialisation: see `nmt.layers.initialisation`. Each H-row block is drawn as a matrix of its own.
     """

@@ -23,14 +23,15 @@ class Memory(NamedTuple):
 
 
 def select(fields: Fields, rows: Tensor) -> Fields:
-    """Returns the sentences `rows` (indices) of a memory, state or attention output, in the order of `rows`."""
+    """Returns the sentences with the indices `rows` of a memory, state or attention output, in this order."""
     return _each(fields, lambda field: field[rows])
 
 
 def reorder(fields: Fields, places: Tensor) -> Fields:
     """Replaces hypothesis (b, k) by the old hypothesis with the flat index `places[b, k]`.
 
-    The flat index of old hypothesis n of sentence m is m * K + n. `places` is (B', K').
+    The flat index of old hypothesis n of sentence m is m * K + n. `places` is (B', K'), for B' new sentences
+    with K' hypotheses each.
     """
     rows = places.flatten()
 

@@ -117,7 +117,7 @@ class General(Dot):
 class Cosine(nn.Module):
     """e_ij = cos(q_i, k_j) / τ. The temperature τ is learnt, as log 1/τ.
 
-    The smaller W_a and U_a, the larger are their gradients: choose `glorot` rather than `paper`.
+    Small W_a and U_a have large gradients: choose `glorot`, not `paper`, whose initial values are small.
     The initial τ is 1/√N, for which the scores of random vectors have variance 1.
     """
 

@@ -83,7 +83,7 @@ class Run:
         initial: the checkpoint that provides a new training run's first weights and vocabularies, if any.
         loggers: Lightning's loggers, which log the scores.
         trainer: Lightning's Trainer; None until it is built.
-        text: the prepared text of a training; None before, and for an evaluation.
+        text: the prepared text of a training, set by `prepare_text`. None for an evaluation.
         commit: the commit of the code when the run was started or resumed; None if unknown.
     """
 

@@ -86,8 +86,9 @@ def make_trainer(
 
 
 def make_strategy(name: str) -> Any:
-    """Returns Lightning's `ddp` with gradients as views of the communication buckets, to save a copy.
+    """Returns Lightning's `ddp`, whose gradients are views of the communication buckets.
 
+    This avoids a copy of all gradients.
     `ddp_bf16` also exchanges gradients in bf16. Other names are returned unchanged, for Lightning.
     """
     if name not in ("ddp", "ddp_bf16"):

@@ -48,7 +48,7 @@ def score_kernel(
 ):  # fmt: skip
     """Computes additive scores if `v` is given, else dot products.
 
-    The dot products are scores, or the gradients of the weights in the backward pass.
+    In the backward pass, the dot products are the gradients of the attention weights α_ij.
     """
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
