@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -17,7 +16,6 @@ from nmt.config import BaselineConfig, Config
 from nmt.data.prepare import Prepared
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
-from nmt.utils.files import write_json
 from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
 
@@ -39,16 +37,18 @@ def tuned_system(
     Args:
         config: `phrase_based` and `trainer.enable_progress_bar` are used.
         text: training, development and test text.
-        folder: for the tables. They are removed at the end; after an interruption the same command in
-            the same folder resumes with them.
+        folder: for the tables, which are removed at the end.
 
     Yields:
         The system, and `train` and `valid` of results.json.
     """
     assert isinstance(config, BaselineConfig)
     options, progress = config.phrase_based, config.trainer["enable_progress_bar"]
-    hours = _train_once(config, text, folder)
     start = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)  # of a command that was interrupted
+    pairs = (text.train.text(number) for number in range(len(text.train)))
+    with timed("training the phrase-based system"):
+        train_system(pairs, folder, options)
     count = min(options.tune_sentences, len(text.valid))
     dev = [text.valid[int(n)] for n in np.linspace(0, len(text.valid) - 1, count)]
     test = [pair for pairs in text.test.values() for pair in pairs]
@@ -60,30 +60,11 @@ def tuned_system(
         before, after = tune(system, sources, references, progress)
         sentences = counted(count, "development sentence")
         log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, after)
-        hours += (time.monotonic() - start) / 3600
+        hours = (time.monotonic() - start) / 3600
         weights = dict(zip(WEIGHTS, system.weights, strict=True))
         about = {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights}
         yield system, about, {"bleu": after}
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _train_once(config: BaselineConfig, text: Prepared, folder: Path) -> float:
-    """Trains the tables in a folder unless they exist; returns the hours of training."""
-    about = {"text": text.fingerprint}
-    complete = folder / "trained.json"  # written last
-    if complete.is_file():
-        stored = json.loads(complete.read_text())
-        if stored.items() >= about.items():
-            log.info("resuming with the tables in %s", folder)
-            return float(stored["hours"])
-    start = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)
-    pairs = (text.train.text(number) for number in range(len(text.train)))
-    with timed("training the phrase-based system"):
-        train_system(pairs, folder, config.phrase_based)
-    hours = (time.monotonic() - start) / 3600
-    write_json(complete, about | {"hours": hours})
-    return hours
 
 
 def tune(
