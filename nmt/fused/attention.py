@@ -1,7 +1,7 @@
 """Attention over the annotations of one batch, step by step, with its gradients, without autograd.
 
 Keys are prepared once, and their gradients are summed over the steps. No B x S x N tensor is saved per
-step. `nmt.fused.gpu.kernels` offers the same as Triton kernels.
+step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
 
 B batch, K queries per sentence, T target length, S source length, A annotation size, N alignment size.
 """

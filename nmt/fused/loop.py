@@ -67,9 +67,9 @@ def run_with_attention(
 
 
 class GatedUnitFunction(Function):
-    """Computes `run_units`, where `mask` is the argument `real`, and `run_with_attention`.
+    """Computes `run_units` and `run_with_attention`.
 
-    With attention, `mask` is the source mask.
+    `mask` is the argument `real` of the first, and the source mask of the second.
     """
 
     @staticmethod
@@ -187,7 +187,8 @@ def run_backward(
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
     # The columns of `grad` are query, z, r, s̃. `grad_units` is a view of the columns z, r, s̃. It is the
-    # gradient of `projected`. `grad_products` is a view of query, z, r: the product with the state.
+    # gradient of `projected`. `grad_products` is a view of the columns query, z, r. It is the gradient
+    # of the product of the state and `state_weight`.
     iterations = length + bool(attended)
     grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
     steps = backend.steps_for(grad)

@@ -1,6 +1,6 @@
 """One step of a recurrence, the likelihood of words, and their derivatives, in PyTorch operations.
 
-`nmt.fused.gpu.kernels` offers the same functions as Triton kernels. The step functions write into
+`nmt.fused.gpu.kernels` implements the same functions in Triton. The step functions write into
 buffers of the caller.
 
 B batch, H state size, R rows (target words), M maxout units, V vocabulary size. The leading `...` is
@@ -128,7 +128,7 @@ def word_nll(
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
         # The gradient of the target word's logit is p - 1. With p in 16 bits, a p near 1 is rounded
-        # to 1. So p - 1 is computed from the NLL, which is float32 on a GPU.
+        # to 1. So p - 1 is computed from the NLL, which a GPU computes from the logits in float32.
         row = torch.arange(
             len(words), device=words.device
         )  # `scatter_` would copy all logits twice

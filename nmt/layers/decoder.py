@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the memory for `step`, and the initial state. `FusedDecoder` prepares the memory."""
+        """Returns the memory for `step`, unchanged here, and the initial state."""
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:

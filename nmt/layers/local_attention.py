@@ -25,7 +25,7 @@ class LocalAttention(Attention):
     Positions j are counted from 1. T_x counts `</s>`. The standard deviation of the Gaussian is D / 2.
     The softmax is over the positions in the window. As in Luong et al., c_i is computed from the a_ij
     without normalisation. Their sum is between e^-2 and 1. Only the returned weights are normalised:
-    α_ij = a_ij / Σ_j a_ij. So log α_ij + log Z_i is e_ij plus the exponent of the Gaussian.
+    α_ij = a_ij / Σ_j a_ij. The returned log Z_i is such that log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
     N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the centre of

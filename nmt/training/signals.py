@@ -84,7 +84,7 @@ class Stop:
         return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Stores a deferred signal; raises `Interrupted` otherwise, and at Ctrl-C after another signal."""
+        """Stores a deferred signal. Raises `Interrupted` for others, and for Ctrl-C after another signal."""
         if os.getpid() != self._process:
             return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
         if self.ended:

@@ -1,7 +1,7 @@
 """Chooses the implementation of a recurrent step: Triton kernels or PyTorch operations.
 
-`nmt.fused.steps` holds the PyTorch operations, which define a step. `nmt.fused.gpu.kernels` holds the
-same functions as Triton kernels. If a kernel cannot be launched or computes a wrong number, kernels
+`nmt.fused.steps` holds the PyTorch operations, which define a step. `nmt.fused.gpu.kernels`
+implements the same functions in Triton. If a kernel cannot be launched or computes a wrong number, kernels
 are disabled with one warning.
 """
 

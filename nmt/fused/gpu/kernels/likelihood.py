@@ -27,8 +27,8 @@ def word_nll_kernel(
 ):  # fmt: skip
     row = tl.program_id(0)
     logits += row.to(tl.int64) * LOGITS_STRIDE
-    # Each of the `WORDS` lanes keeps a maximum and a sum; they are combined after the loop. The start
-    # is finite, because exp(-inf + inf) is NaN.
+    # Each of the `WORDS` lanes keeps a maximum and a sum; they are combined after the loop. The initial
+    # maximum is finite: with -inf, exp(-inf + inf) would be NaN.
     maximum = tl.full((WORDS,), -3e38, tl.float32)
     sums = tl.zeros((WORDS,), tl.float32)
     # loads and stores include the padding of a row, up to a multiple of 16 bytes
