@@ -17,8 +17,9 @@ from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs
 from nmt.cli.help import PLUS
+from nmt.config.commands import SCHEMAS, TrainConfig
 from nmt.config.keys import described, entries
-from nmt.config.schema import SCHEMAS, TextConfig, TrainConfig
+from nmt.config.schema import TextConfig
 
 HEAD = """\
 # Configuration

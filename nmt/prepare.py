@@ -24,7 +24,7 @@ def main(composed: TrainConfig) -> None:
         )
     vocabularies = None
     if composed.initial_checkpoint is not None:  # only this imports torch
-        from nmt.config.loading import user_code
+        from nmt.config.code import user_code
         from nmt.inference.load import read_members
 
         trust = [*composed.trust, *user_code(composed)]

@@ -18,8 +18,8 @@ from omegaconf import DictConfig
 
 from nmt.cli.composition import with_plus
 from nmt.cli.errors import exiting, explaining
+from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
-from nmt.config.schema import SCHEMAS
 from tests.helpers.composition import compose, register_once, share_compositions
 from tests.helpers.processes import TINY, Ended, Process, run, start
 from tests.helpers.produced import RNNSEARCH

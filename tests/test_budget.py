@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from nmt.config import TextConfig
+from nmt.config.commands import SCHEMAS
 from nmt.config.keys import entries
-from nmt.config.schema import SCHEMAS
 from tests.helpers import ROOT
 
 BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["nmt"]["budget"]

@@ -30,8 +30,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from nmt.config.loading import flatten, is_within
-from nmt.config.schema import RUNTIME_KEYS
+from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
 from nmt.utils.commands import override, override_key
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked

@@ -21,8 +21,8 @@ from nmt.cli.composition import conf_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.help import choices
 from nmt.cli.sweep import comparison_pages
+from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
-from nmt.config.schema import SCHEMAS
 from nmt.utils.environment import output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked

@@ -14,7 +14,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
-from nmt.config.schema import SCHEMAS, register
+from nmt.config.commands import SCHEMAS, register
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 

@@ -15,8 +15,10 @@ import yaml
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.config.commands import TrainConfig
 from nmt.config.keys import described, entries
-from nmt.config.schema import GROUPS, TRAINER, TrainConfig
+from nmt.config.overrides import GROUPS
+from nmt.config.schema import TRAINER
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 

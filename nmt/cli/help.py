@@ -9,7 +9,7 @@ import yaml
 from hydra.core.global_hydra import GlobalHydra
 
 from nmt.cli.composition import conf_folder
-from nmt.config.schema import SCHEMAS
+from nmt.config.commands import SCHEMAS
 
 PLUS = ("experiment", "stress")  # groups without a default
 

@@ -9,7 +9,7 @@ from hydra.utils import get_class
 from torch import nn
 
 from nmt.config import Config, ModelConfig
-from nmt.config.loading import errors_naming
+from nmt.config.code import errors_naming
 from nmt.config.schema import to_containers
 from nmt.fused import fuse
 from nmt.fused.gpu import backend

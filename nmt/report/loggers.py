@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 
-from nmt.config.loading import flatten
+from nmt.config.overrides import flatten
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS

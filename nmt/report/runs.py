@@ -17,8 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.loading import check_set_name, flatten, is_within
-from nmt.config.schema import INITIAL_CHECKPOINT, RUNTIME_KEYS
+from nmt.config.commands import INITIAL_CHECKPOINT
+from nmt.config.loading import check_set_name
+from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
 from nmt.evaluation import records, results
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.records import Record

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.schema import CompareConfig
+from nmt.config.commands import CompareConfig
 from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses

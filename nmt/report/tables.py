@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.loading import flatten
+from nmt.config.overrides import flatten
 from nmt.evaluation.paper import ROWS, SOURCE, TEST_SET
 from nmt.evaluation.position import POSITION
 from nmt.evaluation.table import COLUMNS

@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 
 from nmt.config import Config
-from nmt.config.loading import user_code
+from nmt.config.code import user_code
 from nmt.config.schema import class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData

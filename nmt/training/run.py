@@ -15,13 +15,8 @@ from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
 from nmt.config import Config, EvaluateConfig, TrainConfig
-from nmt.config.loading import (
-    apply_overrides,
-    merge_overrides,
-    refuse_changes,
-    refuse_other_kind,
-    user_code,
-)
+from nmt.config.code import user_code
+from nmt.config.overrides import apply_overrides, merge_overrides, refuse_changes, refuse_other_kind
 from nmt.config.schema import to_containers
 from nmt.data.prepare import Prepared, prepare
 from nmt.evaluation import results

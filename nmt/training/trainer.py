@@ -21,7 +21,7 @@ from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
-from nmt.config.loading import errors_naming
+from nmt.config.code import errors_naming
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_accelerator, resolve_precision

@@ -6,7 +6,6 @@ import contextlib
 import re
 import shlex
 from collections.abc import Iterable
-from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+%@:-]+")
 
@@ -36,21 +35,6 @@ def quoted(value: str) -> str:
     from hydra.core.override_parser.types import Quote, QuotedString
 
     return str(QuotedString(text=value, quote=Quote.single).with_quotes())
-
-
-def literal(value: Any) -> str:
-    """Writes a value in Hydra's grammar.
-
-    >>> literal([1, "a b", None, True, 0.002])
-    "[1,'a b',null,true,0.002]"
-    """
-    if isinstance(value, list):
-        return f"[{','.join(map(literal, value))}]"
-    if isinstance(value, str):
-        return quoted(value)
-    return (
-        str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
-    )
 
 
 def _is_literal(value: str) -> bool:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.config.loading import (
+from nmt.config.code import reject_untrusted_targets, user_code
+from nmt.config.loading import load, load_plain
+from nmt.config.overrides import (
     apply_overrides,
     flatten,
-    load,
-    load_plain,
     merge_overrides,
     refuse_changes,
     refuse_other_kind,
-    reject_untrusted_targets,
-    user_code,
 )
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError

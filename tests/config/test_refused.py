@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from docs.configuration import reference
 from nmt.cli.composition import conf_folder
 from nmt.config import TrainConfig
+from nmt.config.commands import SCHEMAS
 from nmt.config.keys import entries
 from nmt.config.loading import check_bounds
-from nmt.config.schema import SCHEMAS
 from nmt.utils.errors import InputError
 
 # command, what is typed, and what the message must name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hydra.utils import instantiate
 
-from nmt.config.loading import errors_naming
+from nmt.config.code import errors_naming
 from nmt.utils.errors import InputError
 
 MODULES = {

@@ -121,7 +121,7 @@ def _import_everything() -> None:
 
 def _compose_choices() -> None:
     """Has at hand what most programs choose."""
-    from nmt.config.schema import SCHEMAS
+    from nmt.config.commands import SCHEMAS
     from tests.helpers.composition import compose, share_compositions
 
     share_compositions()

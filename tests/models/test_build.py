@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig
-from nmt.config.loading import reject_untrusted_targets, user_code
+from nmt.config.code import reject_untrusted_targets, user_code
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention

@@ -1,0 +1,112 @@
+"""Code that a configuration names: what a checkpoint may name, and errors in one line."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import get_object
+
+from nmt.config.overrides import is_within
+from nmt.config.schema import Config, to_containers
+from nmt.utils.errors import InputError, first_line
+
+# Code that any checkpoint may name: classes and schedules whose creation has no side effects. Names
+# are compared without an import, since Lightning takes seconds to import.
+ALLOWED = re.compile(
+    r"nmt\.models\.([A-Z]\w*|optimizer\.(constant|inverse_sqrt|linear))"
+    r"|nmt\.layers\.(\w+\.)?[A-Z]\w*"
+    r"|torch\.optim\.(lr_scheduler\.)?[A-Z]\w*"
+    r"|pytorch_lightning\.((callbacks|loggers)\.)?[A-Z]\w*",
+    re.ASCII,
+)
+
+logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # errors that `errors_naming` reports
+
+
+def user_code(config: Config) -> list[str]:
+    """Returns the code outside nmt that a configuration names, as a value of the key `trust`.
+
+    Users trust the code in a configuration that they wrote or trained with.
+    """
+    leaves = _leaves(to_containers(config))
+    named = {str(value) for path, value in leaves if _names_code(path, value)}
+    return sorted(name for name in named if not ALLOWED.fullmatch(name))
+
+
+def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
+    """Refuses a stored configuration whose code is neither `ALLOWED` nor in `trust`.
+
+    Instantiating a target runs its code, which could write a file.
+
+    Args:
+        stored: configuration as dictionaries and lists.
+        trust: modules, or classes and functions by their full name.
+
+    Raises:
+        InputError: naming the key, the target, and what to type to allow it.
+    """
+    for path, value in _leaves(stored):
+        if isinstance(value, str) and "${" in value:
+            raise InputError(
+                f"{path}: the checkpoint's configuration holds an interpolation, {value}"
+            )
+        if _names_code(path, value) and not _is_trusted(path, str(value), trust):
+            module = str(value).rpartition(".")[0]
+            add = value if is_within(module, trust) else module or value
+            raise InputError(
+                f"{path}={value}: the checkpoint names code outside nmt, which is not run; "
+                f"if you trust it, add trust=[{add}]"
+            )
+
+
+@contextmanager
+def errors_naming(key: str) -> Iterator[None]:
+    """Adds `key` to errors of the block, which imports or calls code that a configuration names.
+
+    Args:
+        key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
+
+    Raises:
+        InputError: for every exception, in one line.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException = error
+        while cause.__cause__ and isinstance(cause, InstantiationException | ImportError):
+            cause = cause.__cause__
+        name = "" if isinstance(cause, InputError | ValueError) else f"{type(cause).__name__}: "
+        raise InputError(f"{key}: {name}{first_line(cause)}") from error
+
+
+def _names_code(path: str, value: Any) -> bool:
+    """Whether a value is a `_target_`, or a score from outside nmt."""
+    own_score = path.startswith("evaluation.scores.") and "." in str(value)
+    return own_score or (path.rpartition(".")[2] == "_target_" and value is not None)
+
+
+def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
+    if target in trust or ALLOWED.fullmatch(target):
+        return True
+    if not is_within(target, trust):
+        return False
+    if path.startswith("evaluation.scores."):
+        return True  # a class or an instance; anything else is refused as no score
+    with errors_naming(f"{path}={target}"):
+        module = getattr(get_object(target), "__module__", None) or ""
+    return is_within(module, trust)  # `mine.os.system` starts with mine, but is code of os
+
+
+def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields dotted key and value of all leaves of nested dictionaries and lists."""
+    if isinstance(node, dict | list):
+        children = node.items() if isinstance(node, dict) else enumerate(node)
+        for name, child in children:
+            yield from _leaves(child, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, node

@@ -1,0 +1,143 @@
+"""The keys of each command, built from the sections of `nmt.config.schema`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from nmt.config.keys import entries, key
+from nmt.config.schema import (
+    Config,
+    HeldOutConfig,
+    ModelRunConfig,
+    PageConfig,
+    ReportConfig,
+    StressConfig,
+)
+
+MODEL = "checkpoint file, run folder (its best), or wandb:ENTITY/PROJECT/NAME:ALIAS"
+
+
+@dataclass
+class TrainConfig(Config):
+    """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
+
+    resume: str | None = key(None, "run folder to resume; auto: hydra.run.dir, if it holds a run")
+    initial_checkpoint: str | None = key(
+        None, f"start from the weights and vocabularies of a model: {MODEL}"
+    )
+    ckpt_path: str | None = key(
+        None, "checkpoint file to resume from in a new folder, with its configuration and overrides"
+    )
+
+
+@dataclass
+class PhraseBasedConfig:
+    """How a phrase-based system is trained and tuned."""
+
+    reordering: int = key(0, "source words that the search may skip; 0: none", minimum=0)
+    tune_sentences: int = key(300, "development sentences to tune weights on; 0: none", minimum=0)
+
+
+@dataclass
+class BaselineConfig(Config):
+    """`nmt.baseline`: a phrase-based system on the text of a training run."""
+
+    phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
+
+
+@dataclass
+class CheckpointConfig(ModelRunConfig):
+    """A command that starts from a checkpoint: overrides of these keys replace stored values."""
+
+    checkpoint: Any = key(MISSING, f"the trained model: {MODEL}; [a,b,c]: an ensemble")
+
+
+@dataclass
+class EvaluateConfig(CheckpointConfig):
+    """`nmt.evaluate`: the stored configuration of a checkpoint, with overrides."""
+
+    sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
+    name: str | None = key(None, "title of the run; null: the training run's title")
+    data: HeldOutConfig = key(HeldOutConfig, "the test sets")
+    stress: StressConfig = key(StressConfig, "joined inputs")
+    report: ReportConfig = key(ReportConfig, "figures and kept sentences")
+    logger: dict[str, Any] = key({}, "Lightning loggers by name (group `logger`)")
+
+
+@dataclass
+class LinesConfig(CheckpointConfig):
+    """Keys of commands that read and print line by line."""
+
+    tokenised: bool = key(False, "the input holds tokens separated by spaces")
+    alignments: str | None = key(
+        None,
+        "print the links after each line (pharaoh), or one JSON object per line (json)",
+        choices=("pharaoh", "json"),
+    )
+
+
+@dataclass
+class TranslateConfig(LinesConfig):
+    """`nmt.translate`: what is printed for each line of standard input."""
+
+    scores: bool = key(False, "print the log-probability and a tab before each translation")
+    detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
+    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
+
+
+@dataclass
+class ScoreConfig(LinesConfig):
+    """`nmt.score`: what is printed for each pair of lines of two files."""
+
+    source: str = key(MISSING, "file of source sentences, one per line (plain, .gz, .xz, .zst)")
+    target: str = key(MISSING, "file of their translations, line by line")
+
+
+@dataclass
+class CompareConfig:
+    """`nmt.compare`: which runs and systems are compared, and where the page is written."""
+
+    runs: list[str] = key([], "run folders, sweep folders, or globs of them")
+    source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
+    reference: Any = key(None, "its reference translation, or several as [F,G]")
+    systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
+    languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
+    lengths: str = key("tokens", "unit of source length: tokens, words, or a JSONL column")
+    output: str = key("comparison", "folder for comparison.html and the tables")
+    resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
+    scores: Any = key(
+        None,
+        "only these scores, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
+        "a TSV or JSONL file; null: all scores of the runs",
+    )
+    claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
+    figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
+    wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace there")
+    report: PageConfig = key(PageConfig, "sentences shown of each run")
+
+
+SCHEMAS = {  # by command; nmt.prepare takes the overrides of nmt.train
+    "train": TrainConfig,
+    "prepare": TrainConfig,
+    "evaluate": EvaluateConfig,
+    "translate": TranslateConfig,
+    "score": ScoreConfig,
+    "compare": CompareConfig,
+    "baseline": BaselineConfig,
+}
+INITIAL_CHECKPOINT = "initial_checkpoint"
+
+
+def register(commands: Iterable[str] = SCHEMAS) -> None:
+    """Registers the schemas of commands with Hydra; dictionaries take new keys without a plus."""
+    for command in commands:
+        schema = OmegaConf.structured(SCHEMAS[command])
+        for path, _ in entries(SCHEMAS[command]):
+            if isinstance(node := OmegaConf.select(schema, path), DictConfig):
+                OmegaConf.set_struct(node, False)
+        ConfigStore.instance().store(name=f"{command}_schema", node=schema)
