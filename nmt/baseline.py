@@ -46,7 +46,7 @@ def main(composed: BaselineConfig) -> None:
             return [
                 system_record(sentence, words, moses.detokenise(words))
                 for sentence, words in zip(sentences, hypotheses, strict=True)
-            ], []
+            ]
 
         scores = evaluate(run.config, sets, run.folder.path, translate_set)
         config = to_containers(run.config)

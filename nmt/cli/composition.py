@@ -12,9 +12,10 @@ from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
-from nmt.config.commands import SCHEMAS, register
+from nmt.config.commands import SCHEMAS
+from nmt.config.keys import entries
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
@@ -56,10 +57,18 @@ def with_plus(words: Sequence[str]) -> list[str]:
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
-    """Registers the commands' schemas, and the resolvers that `conf/` calls, with Hydra."""
-    register(commands)
-    # Saves time: Hydra deep-copies the store for each group in `--help`, but changes no copy.
+    """Registers with Hydra the commands' schemas, and the resolvers that `conf/` calls.
+
+    Dictionaries of a schema take new keys without a plus.
+    """
     store = ConfigStore.instance()
+    for command in commands:
+        schema = OmegaConf.structured(SCHEMAS[command])
+        for path, _ in entries(SCHEMAS[command]):
+            if isinstance(node := OmegaConf.select(schema, path), DictConfig):
+                OmegaConf.set_struct(node, False)
+        store.store(name=f"{command}_schema", node=schema)
+    # Saves time: Hydra deep-copies the store for each group in `--help`, but changes no copy.
     vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in RESOLVERS:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)

@@ -23,7 +23,6 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
-EXTRAS = {"hydra/sweeper": "optuna", "hydra/launcher": "sweeps"}  # extras with Hydra plugins
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
 
 
@@ -68,8 +67,6 @@ def explaining(schema: type) -> Iterator[None]:
 
 def explain(error: BaseException, schema: type) -> str:
     """Describes in one or two lines why a configuration could not be composed."""
-    if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark):
-        return f"{mark.name}:{mark.line + 1}: {error.problem}"
     chain = list(_causes(error))
     # resolvers raise InputError, which OmegaConf wraps in its own errors
     if refusal := next((each for each in chain if isinstance(each, InputError)), None):
@@ -86,9 +83,7 @@ def explain(error: BaseException, schema: type) -> str:
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):
         listed = re.search(r"Available options in .*:\n((?:.+\n)*?)Config search", f"{text}\n")
         known = f"; available: {', '.join(listed[1].split())}" if listed else ""
-        extra = EXTRAS.get(option[1])
-        remedy = f"\nmore with: uv sync --extra {extra}, or pip install -e '.[{extra}]'"
-        return f"{option[1]}={option[2]}: no such option{known}{remedy if extra else ''}"
+        return f"{option[1]}={option[2]}: no such option{known}"
     if missing := re.search(r"issing mandatory value: (\S+)", text):
         return f"{missing[1]}: must be given{_meaning(missing[1], schema)}"
     if unknown := re.match(r"Could not override '([^']+)'", text):

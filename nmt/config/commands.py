@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING
 
-from nmt.config.keys import entries, key
+from nmt.config.keys import key
 from nmt.config.schema import (
     Config,
     HeldOutConfig,
@@ -131,13 +129,3 @@ SCHEMAS = {  # by command; nmt.prepare takes the overrides of nmt.train
     "baseline": BaselineConfig,
 }
 INITIAL_CHECKPOINT = "initial_checkpoint"
-
-
-def register(commands: Iterable[str] = SCHEMAS) -> None:
-    """Registers the schemas of commands with Hydra; dictionaries take new keys without a plus."""
-    for command in commands:
-        schema = OmegaConf.structured(SCHEMAS[command])
-        for path, _ in entries(SCHEMAS[command]):
-            if isinstance(node := OmegaConf.select(schema, path), DictConfig):
-                OmegaConf.set_struct(node, False)
-        ConfigStore.instance().store(name=f"{command}_schema", node=schema)

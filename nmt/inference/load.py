@@ -16,7 +16,7 @@ from nmt.inference.model import Model
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
-from nmt.utils.devices import resolve_accelerator, resolve_threads, use_threads, uses_gpu
+from nmt.utils.devices import resolve_accelerator, set_threads, uses_gpu
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.text import as_list
@@ -72,8 +72,7 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
     """Builds the model on the given accelerator; the stored one may not exist on this machine."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
-    config.threads = resolve_threads(config.threads, chosen, config.model.hidden, 1)
-    use_threads(config.threads)
+    config.threads = set_threads(config.threads, chosen, config.model.hidden)
     model = from_checkpoints(members, config)
     model.network.to("cuda" if uses_gpu(chosen) else "cpu")
     return model

@@ -38,8 +38,9 @@ log = logging.getLogger(__name__)
 
 Row = dict[str, Any]  # a row of scores.csv
 Sets = Mapping[str, list[Record]]  # sentences by name of the test set
-# Maps the sentences and the name of a test set to records with translations, and alignments.
-System = Callable[[list[Record], str], tuple[list[Record], list[Record]]]
+# Maps the sentences and the name of a test set to records with translations. Some records also hold
+# `alignment`, a row of `alignments/<set>.jsonl`.
+System = Callable[[list[Record], str], list[Record]]
 
 
 def held_out_splits(
@@ -116,15 +117,16 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     rows: list[Row] = []
     for name, sentences in sets.items():
         with timed(f"{name} translated"):
-            alone, alignments = translate(sentences, name)
+            alone = translate(sentences, name)
         if main:
+            alignments = [row.pop("alignment") for row in alone if "alignment" in row]
             if alignments:
                 records.write_alignments(folder, name, alignments)
             rows += score_translations(config, folder, name, alone)
         for size in stress.positions:
             joined, used = position_name(name, size), sentences[: stress.pairs]
             with timed(f"{joined} translated"):
-                translated, _ = translate(join_sentences(used, size), joined)
+                translated = translate(join_sentences(used, size), joined)
             if main:
                 outputs = [record["hypothesis"] for record in translated]
                 together = cut_outputs(used, outputs, size, moses.detokenise)
@@ -135,9 +137,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     return rows
 
 
-def translate_set(
-    model: Model, sentences: Sequence[Record], name: str
-) -> tuple[list[Record], list[Record]]:
+def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[Record]:
     """Force-decodes and translates every sentence of a test set.
 
     Args:
@@ -146,46 +146,43 @@ def translate_set(
         name: name of the test set.
 
     Returns:
-        On every rank the record of each sentence (`nmt.evaluation.records`), and the alignments of
-        `report.sentences` sentences for the page, both in the order of the set.
+        On every rank the record of each sentence (`nmt.evaluation.records`), in the order of the set;
+        `report.sentences` of them with `alignment`, for the page.
     """
     config, edges = model.config, list(model.config.evaluation.edges or ())
     kept = set(records.choose_kept(sentences, config.report.sentences, edges))
 
-    def work(places: list[int]) -> list[tuple[Record, Record | None]]:
+    def work(places: list[int]) -> list[Record]:
         return decode(model, [sentences[n] for n in places], kept)
 
     lengths = [len(model.source.encode(each["source"])) for each in sentences]
     title, shown = f"translating {name}", config.trainer["enable_progress_bar"]
     with Stage(title, len(sentences), "sentence", shown=shown) as stage:
-        results = model.map_sentences(lengths, work, stage.advance, shared=True)
-    alignments = [alignment for _, alignment in results if alignment is not None]
-    return [record for record, _ in results], alignments
+        return model.map_sentences(lengths, work, stage.advance, shared=True)
 
 
-def decode(
-    model: Model, sentences: Sequence[Record], kept: set[int]
-) -> list[tuple[Record, Record | None]]:
-    """Returns the record of each sentence of a batch, and its alignment if its id is in `kept`."""
+def decode(model: Model, sentences: Sequence[Record], kept: set[int]) -> list[Record]:
+    """Returns the record of each sentence of a batch, with `alignment` if its id is in `kept`."""
     sources = [each["source"] for each in sentences]
     targets = [model.target.encode(each["reference"]) for each in sentences]
     references = model.force_decode(sources, targets)
     best = [hypotheses[0] for hypotheses in model.search(sources)]
     attended = {n for n, each in enumerate(sentences) if each["id"] in kept}
     translations = model.describe(sources, best, attended, runners_up=bool(attended))
-    results: list[tuple[Record, Record | None]] = []
+    results = []
     for n, sentence in enumerate(sentences):
         record = sentence | _translation(sentence, translations[n])
         record |= _reference(references[n], record.pop("gold", None))
-        row = translations[n].row(sentence["id"], sentence["reference"]) if n in attended else None
-        results.append((record, row))
+        if n in attended:
+            record["alignment"] = translations[n].row(sentence["id"], sentence["reference"])
+        results.append(record)
     known = [n for n, each in enumerate(sentences) if each["no_unk"]]
     without = model.search([sources[n] for n in known], forbid_unknown=True)
     for n, hypotheses in zip(known, without, strict=True):
         words = model.target.decode(hypotheses[0].tokens)
+        results[n]["hypothesis_no_unk"] = words
         statistics = sentence_statistics(words, sentences[n]["reference"])
-        results[n][0]["hypothesis_no_unk"] = words
-        results[n][0]["bleu_stats_no_unk"] = statistics.tolist()
+        results[n]["bleu_stats_no_unk"] = statistics.tolist()
     return results
 
 

@@ -25,7 +25,7 @@ from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import make_loggers
 from nmt.training.signals import Stop
-from nmt.utils.devices import resolve_threads, use_threads
+from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.text import as_list
@@ -103,10 +103,9 @@ class Run:
         choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
         # Threads are shared among the processes of a CPU, where devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
-        config.threads = resolve_threads(
+        config.threads = set_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes
         )
-        use_threads(config.threads)
         if not trainer.get("fast_dev_run"):
             self.loggers = make_loggers(config, self.folder.path)
 

@@ -13,7 +13,10 @@ import torch
 from torch import Tensor
 
 from nmt.utils.errors import InputError, first_line
-from nmt.utils.startup import choose_threads
+from nmt.utils.startup import shared_cores
+
+# (minimum hidden units, maximum threads): small products end before a second thread wakes up.
+THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
@@ -69,16 +72,25 @@ def why_no_gpu() -> str:
     return "" if product == 8 else f"{torch.cuda.get_device_name(index)} computes wrong numbers"
 
 
-def resolve_threads(threads: int | str, accelerator: str, units: int, processes: int) -> int:
-    """Resolves the threads of a process: `auto` is one with a GPU, else `choose_threads`."""
-    if isinstance(threads, int):
-        return threads
-    return 1 if uses_gpu(accelerator) else choose_threads(units, processes)
+def set_threads(threads: int | str, accelerator: str, units: int, processes: int = 1) -> int:
+    """Sets the CPU threads of this process, and returns their number.
 
+    `auto` means one with a GPU. On a CPU the number depends on the machine and the layers, not on the
+    load, so that a command is deterministic; it is one where waiting threads would spin, as in a
+    notebook that imported torch first.
 
-def use_threads(threads: int | str) -> None:
-    """Sets the threads of this process; one if `auto` was not resolved."""
-    torch.set_num_threads(threads if isinstance(threads, int) else 1)
+    Args:
+        threads: a number, or `auto`.
+        accelerator: `trainer.accelerator`.
+        units: hidden units of the model's recurrent networks.
+        processes: number of processes of this run that share the machine's cores.
+    """
+    if not isinstance(threads, int):
+        alone = "GOMP_SPINCOUNT" not in os.environ or uses_gpu(accelerator)
+        limit = 1 if alone else next((most for least, most in THREADS if units >= least), 1)
+        threads = min(limit, shared_cores(processes))
+    torch.set_num_threads(threads)
+    return threads
 
 
 def queued(tensor: Tensor, device: torch.device) -> Tensor:

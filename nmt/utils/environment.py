@@ -28,21 +28,17 @@ WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 @functools.cache
 def git_commit(package: Path = PACKAGE) -> str | None:
-    """Returns the commit of the package, with `-dirty` if its files differ; None outside its repository."""
+    """Returns the commit of the package, with `-dirty` if a tracked file differs; None outside git."""
 
-    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def git(*arguments: str) -> str:
         command = ["git", "--no-optional-locks", "-C", str(package), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=20)
+        return subprocess.check_output(command, text=True, timeout=20, stderr=subprocess.DEVNULL)
 
     try:
-        # a copy of the package inside another repository is not tracked there
-        if git("ls-files", "--error-unmatch", "__init__.py").returncode:
-            return None
-        commit = git("rev-parse", "HEAD").stdout.strip()
-        differs = git("diff", "--quiet", "HEAD", "--", ".").returncode
+        git("ls-files", "--error-unmatch", "__init__.py")  # not of a copy in another repository
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{commit}-dirty" if differs else commit
 
 
 def rank() -> int:

@@ -18,8 +18,6 @@ SETTINGS = {
 # then clears each new block page by page.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 32 MiB: glibc's maximum
-# (minimum hidden units, maximum threads): small products end before a second thread wakes up.
-THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def set_up_process() -> None:
@@ -33,22 +31,6 @@ def set_up_process() -> None:
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT_BLOCK_BYTES)
-
-
-def choose_threads(units: int, processes: int = 1) -> int:
-    """Returns the threads of a training process on a CPU (`threads=auto`), at most one per core.
-
-    They depend on the machine and the layers, not on the load, so that a command is deterministic.
-    One thread where waiting threads would spin, as in a notebook that imported torch first.
-
-    Args:
-        units: hidden units of the model's recurrent networks.
-        processes: number of processes of this run that share the machine's cores.
-    """
-    if "GOMP_SPINCOUNT" not in os.environ:
-        return 1
-    limit = next((threads for minimum, threads in THREADS if units >= minimum), 1)
-    return min(limit, shared_cores(processes))
 
 
 def shared_cores(processes: int = 1) -> int:

@@ -11,8 +11,8 @@ import torch
 from nmt.training.fit import describe_acceleration
 from nmt.training.trainer import make_strategy
 from nmt.utils import devices
+from nmt.utils.devices import set_threads
 from nmt.utils.errors import InputError
-from nmt.utils.startup import choose_threads
 from tests.helpers import ROOT
 
 CARD = "NVIDIA Tesla V100"
@@ -103,5 +103,9 @@ def test_threads_are_at_most_the_cores(units, monkeypatch):
     monkeypatch.setenv("GOMP_SPINCOUNT", "10000")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cores = os.cpu_count() or 1
-    assert 1 <= choose_threads(units) <= cores
-    assert choose_threads(units, processes=cores) == 1
+    before = torch.get_num_threads()
+    try:
+        assert 1 <= set_threads("auto", "cpu", units) == torch.get_num_threads() <= cores
+        assert set_threads("auto", "cpu", units, processes=cores) == 1
+    finally:
+        torch.set_num_threads(before)
