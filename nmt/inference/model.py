@@ -168,7 +168,6 @@ class Model:
         words = self._words(as_list(sentences), tokenised)
         ids = [self.source.encode(each) for each in words]
 
-        @torch.no_grad()
         def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
             memory = network.encode(*self._padded([ids[place] for place in places]))
             annotations, summary = memory.annotations.float().cpu(), memory.summary.float().cpu()
@@ -207,8 +206,8 @@ class Model:
         """Applies `work` to batches of similar length; returns results in sentence order.
 
         The longest sentences come first. The batches are the same for any number of ranks. On a CPU
-        each thread computes its own batches, which changes no result. The precision is
-        `trainer.precision`.
+        each thread computes its own batches, which changes no result. There are no gradients; the
+        precision is `trainer.precision`.
 
         Args:
             lengths: lengths of the sentences.
@@ -223,12 +222,16 @@ class Model:
         batches = [places for places in batches if places]
         bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         workers = threads if isinstance(threads, int) else 1
+
+        def compute(places: list[int]) -> Sequence[Result]:
+            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                return work(places)
+
         mine: dict[int, Result] = {}
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            finished = map_batches(work, batches, workers, device)
-            for places, results in zip(batches, finished, strict=True):
-                mine |= zip(places, results, strict=True)
-                advance(len(places) * world)
+        finished = map_batches(compute, batches, workers, device)
+        for places, results in zip(batches, finished, strict=True):
+            mine |= zip(places, results, strict=True)
+            advance(len(places) * world)
         parts = gather(mine) if shared else [mine]
         combined = {place: each for part in parts for place, each in part.items()}
         return [combined[place] for place in range(len(lengths))]

@@ -22,27 +22,22 @@ def map_batches(
     """Yields `map(function, items)` in order, and computes `workers` items at a time.
 
     On a CPU one thread computes each item, so that the results are bit-identical for any number of
-    workers. Gradients and autocast are on or off as in the caller.
+    workers.
 
     Args:
-        function: must not change state that its calls share.
+        function: must not change state that its calls share, and sets its own gradient mode and
+            autocast, which each thread has for itself.
         workers: number of threads; ignored on a GPU, where one thread works.
         device: where `function` computes.
     """
     if device.type != "cpu":
         yield from map(function, items)
         return
-    gradients, bf16 = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    dtype, threads = torch.get_autocast_dtype("cpu"), torch.get_num_threads()
-
-    def work(item: Task) -> Done:
-        with torch.set_grad_enabled(gradients), torch.autocast("cpu", dtype, enabled=bf16):
-            return function(item)
-
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        yield from map(function, items) if workers == 1 else pool.map(work, items)
+        yield from map(function, items) if workers == 1 else pool.map(function, items)
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)

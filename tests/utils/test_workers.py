@@ -15,19 +15,15 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_in_order_and_each_is_computed_by_one_thread(workers):
     def work(item):
-        return item, torch.get_num_threads(), torch.is_grad_enabled(), torch.ones(1) @ torch.ones(1)
+        return item, torch.get_num_threads()
 
     torch.set_num_threads(2)
     try:
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            found = list(map_batches(work, range(40), workers, CPU))
+        results = list(map_batches(work, range(40), workers, CPU))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
-    assert [item for item, *_ in found] == list(range(40))
-    assert {threads for _, threads, *_ in found} == {1}
-    assert not any(grad for _, _, grad, _ in found)
-    assert {product.dtype for *_, product in found} == {torch.bfloat16}
+    assert results == [(item, 1) for item in range(40)]
 
 
 def test_several_work_at_a_time():
