@@ -15,8 +15,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import MISSING, OmegaConf
 
-from nmt.cli.composition import conf_folder, register_configs
-from nmt.cli.help import PLUS
+from nmt.cli.composition import PLUS, conf_folder, register_configs
 from nmt.config.commands import SCHEMAS, TrainConfig
 from nmt.config.keys import described, entries
 from nmt.config.schema import TextConfig

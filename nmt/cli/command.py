@@ -19,7 +19,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli.composition import conf_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
-from nmt.cli.help import choices
 from nmt.cli.sweep import comparison_pages
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
@@ -51,7 +50,6 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help
             OmegaConf.register_new_resolver("command", lambda: name, replace=True)
-            OmegaConf.register_new_resolver("choices", choices, replace=True)
             os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
             with exiting():
                 run_hydra(main, name)

@@ -1,16 +1,19 @@
-"""Registers what Hydra needs to compose `conf/`: the folder, the schemas, the resolvers."""
+"""What Hydra needs to compose `conf/`: the folder, the schemas, the resolvers, the text of `--help`."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
@@ -20,6 +23,7 @@ from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
 STARTED = datetime.now()  # start of this process
+PLUS = ("experiment", "stress")  # groups without a default
 
 
 def conf_folder() -> Path:
@@ -74,6 +78,23 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
+def choices(command: str) -> str:
+    """Returns the groups with their options, and the keys of a command, as lines of `--help`."""
+    loader = GlobalHydra.instance().config_loader()
+    fields = {entry.name for entry in dataclasses.fields(SCHEMAS[command])}
+    names = {name for name in HydraConfig.get().runtime.choices if not name.startswith("hydra/")}
+    groups = [
+        f"  {name}: {', '.join(loader.get_group_options(name))}"
+        for name in sorted(names | fields.intersection(PLUS))
+    ]
+    lines = ["Choose with group=option:", "", *groups, "", "Set with key=value:", ""]
+    for entry in dataclasses.fields(SCHEMAS[command]):
+        dots = ".…" if dataclasses.is_dataclass(entry.default_factory) else ""
+        text = f"  {entry.name}{dots}: {entry.metadata['meaning']}"
+        lines += textwrap.wrap(text, 110, subsequent_indent="    ")
+    return "\n".join(lines).replace("$", "$$")  # the help is a string.Template
+
+
 def run_folder(command: str, resume: str | None = None) -> str:
     """Returns a run's folder: the resumed run's, one named by the job's id, or a new one by the time."""
     if resume not in (None, "auto"):
@@ -121,4 +142,4 @@ def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
     return values.get(experiment, values["other"])
 
 
-RESOLVERS = (run_folder, config_subfolder, log_file, wandb_offline, by_experiment)
+RESOLVERS = (choices, run_folder, config_subfolder, log_file, wandb_offline, by_experiment)

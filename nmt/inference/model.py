@@ -31,11 +31,10 @@ from nmt.inference.sentence import ScoredSentence, replace_unknown_words
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
-from nmt.utils.devices import resolve_precision
+from nmt.utils.devices import map_batches, resolve_precision
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
-from nmt.utils.workers import map_batches
 
 RUNNERS_UP = 5  # symbols listed per step, for the page
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.data.batches import Rows
 from nmt.data.pairs import Pairs
-from nmt.evaluation.alignment import Link, hard_links, word_weights
+from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
@@ -53,7 +53,7 @@ def learn_dictionary(
     This includes words outside the shortlists.
 
     Args:
-        model: model with attention, on the device of this rank.
+        model: model with attention and shortlists of words, on the device of this rank.
         train, rows, advance: as in `mean_nll`.
     """
     network = model.network
@@ -69,13 +69,9 @@ def learn_dictionary(
         aligned = []
         for place, row in enumerate(rows[places].tolist()):
             pair = train[row]
-            source, target = pair["source_ids"], pair["target_ids"]
-            between = word_weights(
-                weights[place, : len(target), : len(source)],
-                model.source.word_index(source),
-                model.target.word_index(target),
-            )
-            aligned.append((pair["source"], pair["target"], hard_links(between)))
+            target, source = len(pair["target_ids"]), len(pair["source_ids"])
+            links = hard_links(weights[place, :target, :source])
+            aligned.append((pair["source"], pair["target"], links))
         return aligned
 
     lengths = train.sizes[rows].max(axis=1).tolist()

@@ -94,12 +94,10 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
             `nmt` and `trust`; names file and field.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(
-            f"checkpoint={path}: a folder without checkpoints/best.ckpt; name a run folder or a file"
-        )
     if not path.is_file():
-        raise InputError(f"checkpoint={path}: no such file")
+        raise InputError(
+            f"checkpoint={path}: no such file, or run folder with checkpoints/best.ckpt"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about types that no checkpoint of nmt contains

@@ -1,4 +1,4 @@
-"""Devices: precision, threads, random numbers, names, memory."""
+"""Devices: precision, threads, work in threads, random numbers, names, memory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import os
 import platform
 import resource
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.startup import shared_cores
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
 
 # (minimum hidden units, maximum threads): small products end before a second thread wakes up.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
@@ -91,6 +97,34 @@ def set_threads(threads: int | str, accelerator: str, units: int, processes: int
         threads = min(limit, shared_cores(processes))
     torch.set_num_threads(threads)
     return threads
+
+
+def map_batches(
+    function: Callable[[Task], Done], items: Iterable[Task], workers: int, device: torch.device
+) -> Iterator[Done]:
+    """Yields `map(function, items)` in order; on a CPU `workers` threads compute one item each.
+
+    The results are bit-identical for any number of workers. torch releases Python's global lock while
+    it computes. Threads share the model and start quickly; forked processes could hang, since OpenMP
+    has already run in the parent.
+
+    Args:
+        function: must not change state that its calls share, and sets its own gradient mode and
+            autocast, which each thread has for itself.
+        workers: number of threads; ignored on a GPU, where one thread works.
+        device: where `function` computes.
+    """
+    if device.type != "cpu":
+        yield from map(function, items)
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield from map(function, items) if workers == 1 else pool.map(function, items)
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
 
 
 def queued(tensor: Tensor, device: torch.device) -> Tensor:

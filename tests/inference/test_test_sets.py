@@ -33,7 +33,8 @@ def no_gradients():
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
 def test_the_protocol_is_that_of_a_plain_loop(scoring):
     network = make_network(scoring)
-    records, alignments = translate_set(make_trained(network), SENTENCES, "test")
+    records = translate_set(make_trained(network), SENTENCES, "test")
+    alignments = [record["alignment"] for record in records if "alignment" in record]
     assert [record["id"] for record in records] == [0, 1, 2, 3, 4]
     assert [record["no_unk"] for record in records] == [True, True, False, False, True]
     for record, (source, target) in zip(records, TEXT, strict=True):
@@ -73,10 +74,11 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
 @pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
 def test_replaced_weights_are_those_everywhere(attention, largest):
     """In likelihood, entropy, weight on </s> and kept alignments."""
-    as_trained, _ = translate_set(make_trained(make_network()), SENTENCES, "test")
+    as_trained = translate_set(make_trained(make_network()), SENTENCES, "test")
     network = make_network()
     intervene(network, attention, "a.ckpt")
-    records, alignments = translate_set(make_trained(network), SENTENCES, "test")
+    records = translate_set(make_trained(network), SENTENCES, "test")
+    alignments = [record["alignment"] for record in records if "alignment" in record]
     changed = [abs(a["nll"] - b["nll"]) for a, b in zip(records, as_trained, strict=True)]
     assert min(changed) > 1e-4
     for record in records:
@@ -94,16 +96,15 @@ def test_replaced_weights_are_those_everywhere(attention, largest):
 def test_weights_of_an_ensemble_sum_to_one():
     local = {"_target_": "nmt.layers.local_attention.LocalAttention", "window": 1}
     network = Ensemble([make_network(attention=local), make_network()])
-    _, rows = translate_set(make_trained(network, kept=5), SENTENCES, "test")
-    for row in rows:
-        np.testing.assert_allclose(np.sum(row["weights"], 1), 1)
+    for record in translate_set(make_trained(network, kept=5), SENTENCES, "test"):
+        np.testing.assert_allclose(np.sum(record["alignment"]["weights"], 1), 1)
 
 
 @pytest.mark.parametrize("world", [2, 3, 7])
 def test_ranks_give_the_records_of_one_process(monkeypatch, world):
     trained = make_trained(make_network())
     expected = translate_set(trained, SENTENCES, "test")
-    nothing, parts = dict.fromkeys(range(5), (None, None)), []
+    nothing, parts = dict.fromkeys(range(5)), []
     monkeypatch.setattr(model, "gather", lambda mine: parts.append(mine) or [nothing, mine])
     for rank in range(world):
         monkeypatch.setattr(model, "rank_and_world", lambda rank=rank: (rank, world))
@@ -129,5 +130,5 @@ def test_results_are_the_same_for_any_number_of_workers(precision):
     found = [mean_nll(trained, pairs, np.arange(len(TEXT))) for trained in (alone, shared)]
     assert found[0] == found[1]
     if precision == "32-true":
-        expected_nll = np.mean([record["nll"] for record in expected[0][:5]])
+        expected_nll = np.mean([record["nll"] for record in expected[:5]])
         assert found[0] == pytest.approx(expected_nll)

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from nmt.utils.workers import map_batches
+from nmt.utils.devices import map_batches
 
 CPU = torch.device("cpu")
 
