@@ -24,6 +24,7 @@ from nmt.utils.errors import InputError
 
 STARTED = datetime.now()  # start of this process
 PLUS = ("experiment", "stress")  # groups without a default
+LISTS = ("callbacks", "logger")  # groups of which several options can be chosen
 
 
 def conf_folder() -> Path:
@@ -85,7 +86,7 @@ def choices(command: str) -> str:
     names = {name for name in HydraConfig.get().runtime.choices if not name.startswith("hydra/")}
     groups = [
         f"  {name}: {', '.join(loader.get_group_options(name))}"
-        for name in sorted(names | fields.intersection(PLUS))
+        for name in sorted(names | fields.intersection(PLUS + LISTS))
     ]
     lines = ["Choose with group=option:", "", *groups, "", "Set with key=value:", ""]
     for entry in dataclasses.fields(SCHEMAS[command]):
