@@ -43,10 +43,6 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
     Instantiating a target runs its code, which could write a file.
 
-    Args:
-        stored: configuration as dictionaries and lists.
-        trust: modules, or classes and functions by their full name.
-
     Raises:
         InputError: naming the key, the target, and what to type to allow it.
     """

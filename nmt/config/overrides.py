@@ -65,10 +65,6 @@ def apply_overrides(
     Args:
         stored: configuration of the checkpoint; not changed.
         composed: configuration of the running command, from defaults and `overrides`.
-        overrides: the overrides of the command line.
-
-    Raises:
-        InputError: as `load`.
     """
     values, given = to_containers(stored), to_containers(composed)
     local_keys = () if isinstance(composed, TrainConfig) else HERE

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from filelock import FileLock
@@ -32,7 +32,14 @@ MANY = 20  # with fewer chunks, starting processes takes longer than it saves
 _function: Callable[[Any], Any]  # function of a worker process
 
 
-def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[pa.Table, Facts]:
+class Stored(NamedTuple):
+    """Rows in the cache, memory-mapped, and facts about them as plain data."""
+
+    rows: pa.Table
+    facts: Facts
+
+
+def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored:
     """Returns the rows in the folder `cache/name`, which `build` fills if it does not exist.
 
     `build` fills a temporary folder, which is renamed when it is complete. With several
@@ -41,10 +48,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
     Args:
         cache: folder of prepared text.
         name: includes a fingerprint of everything that the content depends on, such as the text.
-        build: writes rows into a given folder (`write_rows`); returns facts about them, as plain data.
-
-    Returns:
-        The rows, memory-mapped, and the facts.
+        build: writes rows into a given folder (`write_rows`), and returns facts about them.
 
     Raises:
         RunError: if the cache cannot be written, or the disk is full.
@@ -64,7 +68,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> tuple[
                         shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise RunError(f"data.cache={cache}: {error}") from error
-    return open_rows(folder), json.loads((folder / FACTS).read_text("utf-8"))
+    return Stored(open_rows(folder), json.loads((folder / FACTS).read_text("utf-8")))
 
 
 def write_rows(

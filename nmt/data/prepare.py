@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
-from nmt.data.cache import Facts, build_once, map_chunks, write_rows
+from nmt.data.cache import Facts, Stored, build_once, map_chunks, write_rows
 from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
 from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokenisers
@@ -46,22 +46,6 @@ TEXT = pa.schema(
     + [("alignment", pa.string()), ("target_text", pa.string())]
 )
 PAIRS = pa.schema([*TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())])
-
-
-class Text(NamedTuple):
-    """A tokenised text.
-
-    Attributes:
-        rows: columns `line` (index in the source, from 0), `source` and `target` (tokens joined by
-            spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and
-            `target_text` (raw; null in training text).
-        empty: number of pairs dropped because a side has no words.
-        fingerprint: changes whenever a row may change.
-    """
-
-    rows: pa.Table
-    empty: int
-    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -118,8 +102,7 @@ def prepare(
     """Tokenises and encodes text and learns vocabularies, or reads the results from the cache.
 
     Args:
-        data: section `data` of the configuration.
-        tokenizer: section `tokenizer`.
+        data, tokenizer: sections of the configuration.
         vocabularies: vocabularies of a trained model; None: learnt from the text.
 
     Raises:
@@ -139,14 +122,16 @@ def prepare(
     return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
 
 
-def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig) -> Text:
-    """Tokenises the text of a section of the configuration, or reads it from the cache.
+def tokenise_text(
+    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig
+) -> Stored:
+    """Tokenises the text of a section `key`, such as `data.test.mine`, or reads it from the cache.
 
-    Args:
-        text: the section.
-        data: the whole section `data`, for languages and cache.
-        key: name of the section, such as `data.test.mine`.
-        tokenizer: section `tokenizer`.
+    Returns:
+        Rows with the columns `line` (index in the source, from 0), `source` and `target` (tokens joined
+        by spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and
+        `target_text` (raw; null in training text). Facts: `empty` (pairs dropped because a side has no
+        words) and `fingerprint` (changes whenever a row may change).
 
     Raises:
         InputError: if the text is empty or cannot be read.
@@ -187,10 +172,9 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str, tokenizer: Token
         rows = write_rows(folder, TEXT, batches(), f"preparing {key}")
         if not len(rows):
             raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
-        return {"empty": pairs - len(rows)}
+        return {"empty": pairs - len(rows), "fingerprint": fingerprint}
 
-    rows, facts = build_once(Path(data.cache), f"text-{fingerprint}", build)
-    return Text(rows, facts["empty"], fingerprint)
+    return build_once(Path(data.cache), f"text-{fingerprint}", build)
 
 
 def _tokenise(
@@ -223,7 +207,7 @@ def _tokenise(
 
 
 def training_pairs(
-    text: Text,
+    text: Stored,
     data: DataConfig,
     tokenizer: TokenizerConfig,
     given: Vocabularies | None,
@@ -232,7 +216,9 @@ def training_pairs(
     sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]
     settings = [vocabulary.state() for vocabulary in given] if given else sizes
     version = importlib.metadata.version("tokenizers")
-    fingerprint = digest(PAIRS_FORMAT, text.fingerprint, asdict(data.filters), settings, version)
+    fingerprint = digest(
+        PAIRS_FORMAT, text.facts["fingerprint"], asdict(data.filters), settings, version
+    )
 
     def build(folder: Path) -> Facts:
         kept, dropped = filter_pairs(text.rows, data.filters)
@@ -241,7 +227,7 @@ def training_pairs(
         vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
         encoded = map_chunks(partial(encode, vocabularies=vocabularies), _select(text.rows, kept))
         rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
-        counts = {"empty": text.empty, **dropped, **count_words(rows), **types}
+        counts = {"empty": text.facts["empty"], **dropped, **count_words(rows), **types}
         return {"vocabularies": [each.state() for each in vocabularies], "counts": counts}
 
     rows, facts = build_once(Path(data.cache), f"pairs-{fingerprint}", build)
@@ -253,11 +239,11 @@ def training_pairs(
     return train
 
 
-def held_out_pairs(name: str, text: Text, vocabularies: Vocabularies) -> Pairs:
+def held_out_pairs(name: str, text: Stored, vocabularies: Vocabularies) -> Pairs:
     """Development or test pairs, all of them, encoded in memory."""
     rows = encode(text.rows.combine_chunks(), vocabularies)
-    counts = {"empty": text.empty, **count_words(rows)}
-    return Pairs(name, rows, vocabularies, counts, text.fingerprint)
+    counts = {"empty": text.facts["empty"], **count_words(rows)}
+    return Pairs(name, rows, vocabularies, counts, text.facts["fingerprint"])
 
 
 def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str, int]]:

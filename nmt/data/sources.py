@@ -51,12 +51,9 @@ def digest(*values: Any) -> str:
 
 
 def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
-    """Opens the text that a section of the configuration describes.
+    """Opens the text of a section of the configuration.
 
-    Args:
-        text: the section.
-        data: the whole section `data`, for languages and folder.
-        key: name of the section, such as `data.test.mine`; selects the split of the grammar.
+    `key` is its name, such as `data.test.mine`, which selects the split of the grammar.
 
     Raises:
         InputError: if the section names no text, two texts, or a text that cannot be opened.

@@ -56,13 +56,7 @@ def load_model(
 
 
 def load_for_command(composed: LinesConfig) -> Model:
-    """Loads the model for `nmt.translate` or `nmt.score`.
-
-    The overrides of the command are applied to the checkpoint's configuration.
-
-    Raises:
-        InputError: as `read_members` and `from_checkpoints`, and for a wrong key.
-    """
+    """Loads the model for `nmt.translate` or `nmt.score`, which override the stored configuration."""
     members = read_members(as_list(composed.checkpoint), composed.trust)
     config = apply_overrides(members[0].config, composed, HydraConfig.get().overrides.task)
     return _on_this_machine(members, config, composed.trainer["accelerator"])
@@ -84,8 +78,7 @@ def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list
     A run folder stands for its best checkpoint; an artifact of W&B is downloaded.
 
     Raises:
-        InputError: as `read_checkpoint` and `download`; and if members differ in vocabularies,
-            languages or tokenizer.
+        InputError: as `read_checkpoint`; and if vocabularies, languages or tokenizer differ.
     """
     members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
@@ -117,9 +110,6 @@ def _path_of(file: str) -> Path:
 def download(name: str) -> Path:
     """Downloads the checkpoint of an artifact logged by `WandbLogger(log_model=true)`.
 
-    Args:
-        name: `wandb:ENTITY/PROJECT/NAME:ALIAS`.
-
     Raises:
         InputError: for a misspelt name, without a key, and if W&B does not provide one file.
     """
@@ -146,7 +136,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
     """Builds the model of a checkpoint, or the ensemble of several, on the CPU.
 
     Args:
-        members: returned by `read_members`.
+        members: the checkpoints.
         config: configuration of the first member, with overrides.
 
     Raises:
@@ -168,11 +158,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces the attention weights of a network as `evaluation.attention` specifies.
-
-    Raises:
-        InputError: naming the checkpoint, if it has no global attention.
-    """
+    """Replaces attention weights as `evaluation.attention` says; raises InputError without them."""
     context = network.decoder.context
     if kind == "as_trained":
         return

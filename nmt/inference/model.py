@@ -148,11 +148,7 @@ class Model:
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns the encoder's vectors for each sentence.
-
-        Args:
-            sentences: ordinary text, one sentence each.
-            tokenised: the sentences hold tokens separated by spaces.
+        """Returns the encoder's vectors for each sentence; arguments as `translate`.
 
         Returns:
             For each sentence its annotations (S, A), one per symbol including `</s>`, and the vector
@@ -209,7 +205,6 @@ class Model:
         precision is `trainer.precision`.
 
         Args:
-            lengths: lengths of the sentences.
             work: maps the indices of a batch's sentences to a result per sentence.
             advance: called after each batch with the number of finished sentences.
             shared: each rank computes a share of the sentences, and returns all results.
@@ -313,9 +308,8 @@ class Model:
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses that also need attention and log-probabilities; those
-                whose unknown words are replaced always have them.
-            runners_up: as in `force_decode`.
+            attended: indices of the hypotheses that also need attention, log-probabilities and, if
+                asked for, `runners_up`; those whose unknown words are replaced always have them.
         """
         settings = self.config.search
         replace = settings.replace_unk != "none"

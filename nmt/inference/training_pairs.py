@@ -26,14 +26,7 @@ def training_sample(train: Pairs, pairs: int) -> Rows:
 
 
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
-    """Returns the mean NLL of training pairs in nats per sentence, the same on every rank.
-
-    Args:
-        model: model on the device of this rank.
-        train: training pairs.
-        rows: indices of the pairs.
-        advance: called with the number of finished pairs.
-    """
+    """Returns the mean NLL of some rows of `train` in nats per sentence, the same on every rank."""
 
     def work(places: list[int]) -> list[float]:
         batch = train.batch(rows[places]).to(model.network.device)
@@ -50,11 +43,7 @@ def learn_dictionary(
 ) -> dict[str, str]:
     """Finds the target word that attention links most often to each source word, on every rank.
 
-    This includes words outside the shortlists.
-
-    Args:
-        model: model with attention and shortlists of words, on the device of this rank.
-        train, rows, advance: as in `mean_nll`.
+    This includes words outside the shortlists. The model has attention, and no subwords.
     """
     network = model.network
     assert isinstance(network, Network)  # an ensemble is not trained
@@ -79,15 +68,10 @@ def learn_dictionary(
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
-    """Returns the rows that a dictionary needs, in order.
+    """Returns the rows of `pairs` that a dictionary needs, in order.
 
     A pair is skipped if `occurrences` earlier pairs already contain each of its source words, which
     is true for most pairs of a corpus.
-
-    Args:
-        pairs: pairs of a split.
-        rows: (N,) indices into `pairs`.
-        occurrences: number of pairs needed per word.
     """
     seen: Counter[str] = Counter()
     kept = []

@@ -85,10 +85,6 @@ def complete_checkpoint(
 def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     """Reads a checkpoint as data, without running any code from it.
 
-    Args:
-        path: the file.
-        trust: modules outside `nmt` that its configuration may name.
-
     Raises:
         InputError: if the file is missing, damaged or not a checkpoint of nmt, or names code outside
             `nmt` and `trust`; names file and field.

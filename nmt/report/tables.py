@@ -17,7 +17,6 @@ from nmt.report.curves import ABOVE, CONSTANT, LEFT, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
-from nmt.utils.text import enumeration
 
 MAX_HEADLINES = 6  # groups that the headline describes, one sentence each
 RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables show in per cent
@@ -255,4 +254,5 @@ def bleu_by_length(comparison: Comparison) -> str:
 def names_of(runs: Iterable[str]) -> str:
     """Joins names for a title; at most four."""
     names = list(runs)
-    return enumeration(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
+    *first, last = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+    return f"{', '.join(first)} and {last}" if first else last

@@ -44,12 +44,9 @@ def uses_gpu(accelerator: str) -> bool:
 
 
 def resolve_accelerator(accelerator: str) -> str:
-    """Resolves `auto` and `gpu` to `cuda` or `cpu`; returns other names unchanged.
+    """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for a GPU that is unusable.
 
     Lightning's `auto` may choose a device without float64, which sums of scores need.
-
-    Raises:
-        InputError: if a GPU is requested and none can be used.
     """
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(

@@ -123,10 +123,7 @@ def follow_parent(worker: int = 0) -> None:
 def need(module: str, extra: str, wanted_by: str) -> ModuleType:
     """Imports a module; raises InputError with the command that installs its extra.
 
-    Args:
-        module: name of the module.
-        extra: extra of this project that installs it.
-        wanted_by: what needs the module, such as a key and its value.
+    `wanted_by` names what needs the module, such as a key and its value.
     """
     try:
         return importlib.import_module(module)

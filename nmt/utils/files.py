@@ -52,9 +52,7 @@ def write_json(path: Path, content: Any) -> None:
 def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
     """Turns an error of reading a file in the block into an InputError that names the file.
 
-    Args:
-        path: the file, or file and line.
-        kind: what the file must be, such as `a table of scores`.
+    `kind` says what the file must be, such as `a table of scores`.
     """
     try:
         yield
@@ -72,14 +70,9 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, key: str) -> Iterator[None]:
-    """Holds the lock of a folder, which is created if needed.
+    """Holds the lock of a folder, which is created if needed, so that one command works in it.
 
-    Args:
-        folder: the folder in which one command at a time may work.
-        key: the configuration key that names it, for the message.
-
-    Raises:
-        InputError: another process holds the lock.
+    Raises InputError, naming the folder's key, if another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -30,15 +30,6 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def enumeration(names: list[str]) -> str:
-    """Joins names by commas and `and`.
-
-    >>> enumeration(["updates", "tests", "figures"])
-    'updates, tests and figures'
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def as_list(values: Any) -> list[Any]:
     """Returns several values as a list, a single text or path as a list of one.
 
