@@ -5,9 +5,8 @@ Shapes: B sentence pairs, S longest source, T longest target of the batch (both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,7 @@ from nmt.data.vocabulary import END
 Ids = Sequence[int] | npt.NDArray[np.integer]
 
 
-@dataclass
-class Batch:
+class Batch(NamedTuple):
     """Sentence pairs as ids, with masks of the real (not padded) positions.
 
     Attributes:
@@ -42,25 +40,19 @@ class Batch:
     weight: Tensor
     words: Tensor
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    @property
+    def pairs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Both sides with their masks: the arguments of a `Network`."""
+        return self.source, self.source_mask, self.target, self.target_mask
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
+    def on(self, device: torch.device | str) -> Batch:
         """Copies the batch to another device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> Batch:
-        """Copies the batch to page-locked memory, so that copies to a GPU overlap with computation."""
-        return self._map(Tensor.pin_memory)
-
-    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
-        return Batch(*(function(getattr(self, field.name)) for field in fields(self)))
+        return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # As arrays: torch passes each tensor to another process as an open file, which for tensors of
         # this size takes several times as long as copying them.
-        arrays = [getattr(self, field.name).numpy(force=True) for field in fields(self)]
-        return _from_arrays, (arrays,)
+        return _from_arrays, ([tensor.numpy(force=True) for tensor in self],)
 
 
 def _from_arrays(arrays: list[npt.NDArray[Any]]) -> Batch:

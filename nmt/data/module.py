@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,12 +76,6 @@ class TranslationData(pl.LightningDataModule):
         share = evaluation_batches(pairs.sizes, size, *self._rank(), apart)
         return self._loader(share, collate_fn=pairs.batch)
 
-    def transfer_batch_to_device(
-        self, batch: Batch, device: torch.device, dataloader_idx: int
-    ) -> Batch:
-        """Moves a batch without waiting for the copies; Lightning would wait for them."""
-        return batch.to(device, non_blocking=device.type == "cuda")
-
     def _rank(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
@@ -146,4 +139,4 @@ class MicroBatches(Dataset[Batch]):
         # zero gradient.
         batch = self.train.batch(sentences[:1], 0.0)
         masked, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
-        return dataclasses.replace(batch, target_mask=masked, rows=batch.rows[:0], words=none)
+        return batch._replace(target_mask=masked, rows=batch.rows[:0], words=none)

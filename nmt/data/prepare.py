@@ -139,14 +139,7 @@ def tokenise_text(
     source = open_source(text, data, key)
     keep_text = key != "data.train"
     first, raw = text.skip or 0, not (text.tokenised or text.grammar)
-    settings = {
-        "languages": list(data.languages),
-        "tokenised": not raw,
-        "normalise": tokenizer.normalise,
-        "characters": tokenizer.characters,
-        "first": first,
-        "keep_text": keep_text,
-    }
+    settings = [data.languages, raw, tokenizer.normalise, tokenizer.characters, first, keep_text]
     version = importlib.metadata.version("sacremoses")
     fingerprint = digest(TEXT_FORMAT, source.identity, version, settings)
 
@@ -158,13 +151,8 @@ def tokenise_text(
 
         def batches() -> Iterator[pa.RecordBatch]:
             nonlocal pairs
-            work = partial(
-                _tokenise,
-                read=source.read,
-                tools=tokenisers(data, tokenizer),
-                raw=raw,
-                keep_text=keep_text,
-            )
+            tools = tokenisers(data, tokenizer)
+            work = partial(_tokenise, source.read, tools, raw, keep_text)
             for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
                 pairs += size
                 yield batch
@@ -178,11 +166,11 @@ def tokenise_text(
 
 
 def _tokenise(
-    numbered: tuple[int, Any],
     read: Callable[[Any], Sequence[Pair]],
     tools: Sequence[Tokeniser],
     raw: bool,
     keep_text: bool,
+    numbered: tuple[int, Any],
 ) -> tuple[int, pa.RecordBatch]:
     """Tokenises a chunk of a source; `numbered`: index of its first pair, and the chunk.
 

@@ -258,8 +258,8 @@ class Model:
         if not sources:
             return []
         ids = [self.source.encode(words) for words in sources]
-        batch = collate(ids, targets).to(self.network.device)
-        forced = self.network(batch.source, batch.source_mask, batch.target, batch.target_mask)
+        batch = collate(ids, targets).on(self.network.device)
+        forced = self.network(*batch.pairs)
         nll = forced.nll.float().cpu().numpy()
         if np.isnan(nll).any():
             raise RunError(NOT_NUMBERS)

@@ -68,15 +68,12 @@ class Translator(pl.LightningModule, ABC):
 
     def forward(self, batch: Batch) -> Likelihood:
         """Returns the likelihood of the given translations, with readouts and attention."""
-        likelihood: Likelihood = self.network(
-            batch.source, batch.source_mask, batch.target, batch.target_mask
-        )
+        likelihood: Likelihood = self.network(*batch.pairs)
         return likelihood
 
     def training_step(self, batch: Batch, index: int) -> dict[str, Tensor]:
         """Returns the loss: NLL in nats, summed over a sentence's words and averaged over sentences."""
-        words = (batch.source, batch.source_mask, batch.target, batch.target_mask)
-        nll = self.graphs.loss(self.network, words)
+        nll = self.graphs.loss(self.network, batch.pairs)
         self._log_nll(nll.detach(), batch, index)
         return {
             "loss": nll * batch.weight,
@@ -132,7 +129,7 @@ class Translator(pl.LightningModule, ABC):
     def _evaluate(
         self, batch: Batch, metrics: HeldOutMetrics, split: Pairs | None
     ) -> dict[str, Likelihood] | None:
-        if not len(batch):
+        if not len(batch.rows):
             return None  # this rank's share of the sentences is empty
         likelihood = self(batch)
         metrics.update(self.network, batch, likelihood, split)

@@ -75,7 +75,7 @@ class HeldOutMetrics(nn.Module):
             likelihood: the likelihood of its target sentences.
             split: the text that the batch's rows index; None measures only NLL and attention.
         """
-        sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch))]
+        sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch.rows))]
         if likelihood.weights is not None:
             sums += _attention_sums(likelihood.weights.float(), batch)
         self.sums.update(*sums)

@@ -113,7 +113,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
         micro = MicroBatches(prepared.train, schedule, accumulate, rank, world)
         for number in range(update * accumulate, (update + 1) * accumulate):
             batch = micro[number]
-            assert tokens or len(batch) == 6 // (world * accumulate)
+            assert tokens or len(batch.rows) == 6 // (world * accumulate)
             loss = batch.weight * (batch.target * batch.target_mask).sum()
             gradient += float(loss) / accumulate / world  # Lightning, then DDP
     whole = [prepared.train[int(row)]["target_ids"].sum() for row in schedule.rows(update)]
