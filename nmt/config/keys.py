@@ -20,11 +20,9 @@ LIMITS = {
 
 
 def key(default: Any, meaning: str, **bounds: Any) -> Any:
-    """Declares a configuration key: its default, one-line meaning and bounds.
+    """Declares a configuration key: its default value (or section), one-line meaning and bounds.
 
-    Args:
-        default: default value, or the dataclass of a section.
-        bounds: `choices`, or any of `LIMITS`; for a list they hold for each item.
+    Bounds are `choices`, or any of `LIMITS`; for a list they hold for each item.
     """
     metadata = {"meaning": meaning, **bounds}
     if isinstance(default, type):

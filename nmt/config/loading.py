@@ -60,12 +60,8 @@ def type_texts(data: DataConfig) -> None:
 def section(schema: type[Section], values: Any, where: str = "") -> Section:
     """Checks a section of a configuration and returns it as an object.
 
-    Args:
-        values: its keys, or already an object of the schema.
-        where: prefix of each key in messages.
-
     Raises:
-        InputError: naming the key.
+        InputError: naming the key, with the prefix `where`.
     """
     try:
         checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))

@@ -70,15 +70,10 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """Decodes a line of UTF-8; drops the line end and, in line 1, a byte order mark.
-
-    Args:
-        raw: the bytes of the line.
-        name: name of the file or stream, for messages.
-        number: line number, from 1.
+    """Decodes line `number`, from 1; drops the line end and, in line 1, a byte order mark.
 
     Raises:
-        InputError: if the line is not UTF-8, or holds a NUL byte.
+        InputError: naming file or stream, if the line is not UTF-8 or holds a NUL byte.
     """
     if b"\0" in raw:
         raise InputError(f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; remove it")
@@ -114,9 +109,6 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
 def read_parallel(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     """Yields line i of all files, for every i.
-
-    Args:
-        paths: files with equal numbers of lines.
 
     Raises:
         InputError: if the files have unequal numbers of lines, with these numbers.

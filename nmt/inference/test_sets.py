@@ -103,8 +103,6 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     Every rank translates its share.
 
     Args:
-        config: configuration of the run.
-        sets: the test sets.
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
         translate: `translate_set` with a model, or another system.
 
@@ -138,12 +136,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
 
 
 def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[Record]:
-    """Force-decodes and translates every sentence of a test set.
-
-    Args:
-        model: model on the device of this rank.
-        sentences: returned by `read_sentences` or `join_sentences`.
-        name: name of the test set.
+    """Force-decodes and translates every sentence of a test set; a rank's model is on its device.
 
     Returns:
         On every rank the record of each sentence (`nmt.evaluation.records`), in the order of the set;
