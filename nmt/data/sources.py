@@ -131,12 +131,10 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
         if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
             saved = datasets.load_from_disk(str(folder))
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
-            version: Any = sorted(sha256(Path(file["filename"])) for file in rows.cache_files)
         else:
             rows = datasets.load_dataset(**arguments)
-            # A cached folder is named by its commit, which is the same on every machine.
-            commits = sorted(Path(file["filename"]).parent.name for file in rows.cache_files)
-            version = [arguments, commits]
+        # of a saved set's content, or of a published set's commit: the same on every machine
+        fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types
         local = [f"{text.files[0]}.{language}" for language in data.languages] if text.files else []
@@ -150,7 +148,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             raise InputError(
                 f"{key}.hub: no column {language!r} (data.languages); it has {', '.join(columns)}"
             )
-    identity = digest("hub", version, list(data.languages), start, stop, text.tokenised)
+    identity = digest("hub", fingerprint, list(data.languages), start, stop, text.tokenised)
     sides = [columns[language] for language in data.languages]
     batches = rows.select(range(len(rows))[start:stop]).iter(CHUNK)
     chunks = (list(zip(*map(batch.get, sides), itertools.repeat(None))) for batch in batches)
