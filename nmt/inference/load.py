@@ -147,11 +147,12 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
     networks = [first.network(config), *(member.network() for member in others)]
     for member, network in zip(members, networks, strict=True):
         intervene(network, config.evaluation.attention, str(member.path))
+    dictionaries = (member.about["dictionary"] for member in members)
     model = Model(
         Ensemble(networks).eval() if others else networks[0],
         *first.vocabularies,
         config,
-        dictionary=next((m.dictionary for m in members if m.dictionary is not None), None),
+        dictionary=next((each for each in dictionaries if each is not None), None),
         checkpoints=[member.path for member in members],
     )
     return model.searching()

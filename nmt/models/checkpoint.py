@@ -37,10 +37,7 @@ class Checkpoint:
         vocabularies: source and target vocabulary.
         update: number of updates so far.
         weights: state_dict of the LightningModule.
-        fingerprint: hash of the training and development text.
-        overrides: Hydra overrides that the training was started with.
-        outcome: `train`, `valid` and `history` of a finished run; empty before it is finished.
-        dictionary: source word to target word, learnt from attention at the end of training.
+        about: the entries of `nmt`; `outcome` is empty and `dictionary` None if the checkpoint has none.
     """
 
     path: Path
@@ -48,10 +45,7 @@ class Checkpoint:
     vocabularies: Vocabularies
     update: int
     weights: dict[str, torch.Tensor]
-    fingerprint: str
-    overrides: Sequence[str]
-    outcome: dict[str, Any]
-    dictionary: dict[str, str] | None
+    about: dict[str, Any]
 
     def network(self, config: Config | None = None) -> Network:
         """Returns the trained network on the CPU, in evaluation mode; `config` replaces the stored one.
@@ -112,14 +106,5 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     except Exception as error:
         reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
-    return Checkpoint(
-        path,
-        config,
-        (source, target),
-        update,
-        weights,
-        fingerprint=stored.get("fingerprint", ""),
-        overrides=stored.get("typed") or (),
-        outcome=stored.get("outcome") or {},
-        dictionary=stored.get("dictionary"),
-    )
+    about = {"fingerprint": "", "typed": [], "outcome": {}, "dictionary": None} | stored
+    return Checkpoint(path, config, (source, target), update, weights, about)

@@ -31,7 +31,7 @@ def stored_outcome(run: Run) -> dict[str, Any]:
         "precision": str(trainer.precision),
     }
     unfinished = {"train": {"updates": checkpoint.update}, "valid": {}, "history": []}
-    return unfinished | checkpoint.outcome | {"sources": sources}
+    return unfinished | checkpoint.about["outcome"] | {"sources": sources}
 
 
 def path_and_hash(checkpoint: Checkpoint) -> dict[str, Any]:

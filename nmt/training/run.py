@@ -122,10 +122,9 @@ class Run:
         text = prepare(config.data, config.tokenizer, vocabularies)
         log.info("prepared text:\n%s", text.summary())
         self.text = text
-        if self.checkpoint is not None and self.checkpoint.fingerprint != text.fingerprint:
+        if self.checkpoint is not None and self.checkpoint.about["fingerprint"] != text.fingerprint:
             raise InputError(
-                "the training or development text differs from the checkpoint's (fingerprint "
-                f"{text.fingerprint}, was {self.checkpoint.fingerprint}); restore it, or start a "
+                "the training or development text differs from the checkpoint's; restore it, or start a "
                 "new run"
             )
         return text
@@ -172,8 +171,8 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     if composed.resume is not None:
         refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
     log.info("resuming from %s at update %d", path, checkpoint.update)
-    log.info("original overrides: %s", " ".join(checkpoint.overrides) or "none")
-    return Run(config, folder, merge_overrides(checkpoint.overrides, overrides), checkpoint)
+    log.info("original overrides: %s", " ".join(checkpoint.about["typed"]) or "none")
+    return Run(config, folder, merge_overrides(checkpoint.about["typed"], overrides), checkpoint)
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
