@@ -21,8 +21,6 @@ from nmt.utils.environment import WITHOUT_KEY, has_wandb_key
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.text import as_list
 
-ARTIFACT = re.compile(r"wandb:([\w.-]+/[^/\\#?%:\s]+/[\w.-]+):[^/\\:\s]+", re.ASCII)
-
 
 def load_model(
     path: str | Path | Sequence[str | Path],
@@ -111,11 +109,8 @@ def download(name: str) -> Path:
     """Downloads the checkpoint of an artifact logged by `WandbLogger(log_model=true)`.
 
     Raises:
-        InputError: for a misspelt name, without a key, and if W&B does not provide one file.
+        InputError: without a key, and if W&B does not provide one file.
     """
-    match = ARTIFACT.fullmatch(name)
-    if not match or "/.." in name:
-        raise InputError(f"checkpoint={name}: must be wandb:ENTITY/PROJECT/NAME:ALIAS")
     if not has_wandb_key():
         raise InputError(f"checkpoint={name}: {WITHOUT_KEY}, or name a file")
     import wandb
@@ -125,7 +120,7 @@ def download(name: str) -> Path:
         artifact = wandb.Api().artifact(name.removeprefix("wandb:"))
         files = artifact.manifest.entries
         [entry] = [files[file] for file in files if re.fullmatch(r"[\w=.-]+\.ckpt", file)]
-        folder = get_cache_dir() / "nmt" / match[1] / str(artifact.version)
+        folder = get_cache_dir() / "nmt" / re.sub(r"\W", "_", name) / str(artifact.version)
         folder.mkdir(parents=True, exist_ok=True)
         return Path(entry.download(root=str(folder), skip_cache=True))
     except Exception as error:  # the network, the key, the rights, the name, the number of files
