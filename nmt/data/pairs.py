@@ -95,12 +95,6 @@ class Pairs:
         source, target = (ids[at[place] : at[place + 1]] for at, ids in self._ids[batch])
         return source, target
 
-    def text(self, number: int) -> tuple[str, str]:
-        """Returns source and target of a pair, words separated by spaces."""
-        batch, place = self._find(number)
-        source, target = (self._batches[batch].column(side)[place].as_py() for side in SIDES)
-        return source, target
-
     def batch(self, numbers: Sequence[int] | Array, weight: float | None = None) -> Batch:
         """Returns the pairs with these indices as one batch; `weight` as in `collate`."""
         numbers = np.asarray(numbers, np.int64)

@@ -57,10 +57,6 @@ class Vocabulary(ABC):
         """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
         return [word for word, _ in self._words(until_end(ids))]
 
-    def unknown(self, tokens: Sequence[str]) -> int:
-        """Counts the unknown words of a sentence."""
-        return self.encode(tokens).count(UNKNOWN)
-
     def word_index(self, ids: Iterable[int]) -> list[int]:
         """Returns for each id the index of its word; END counts as a word."""
         return [

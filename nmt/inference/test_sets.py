@@ -15,7 +15,7 @@ from nmt.config import Config, TextConfig
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import held_out_pairs, tokenise_text
 from nmt.data.tokenise import tokenisers
-from nmt.data.vocabulary import WORDS, Vocabularies
+from nmt.data.vocabulary import UNKNOWN, WORDS, Vocabularies
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import (
     Gold,
@@ -78,11 +78,10 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
 
     Gold links are in `gold`, which is not written to files.
     """
-    vocabularies = split.vocabularies
+    shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
     for number, pair in enumerate(split):
-        sides = zip(vocabularies, (pair["source"], pair["target"]), strict=True)
-        unknown = [each.unknown(words) for each, words in sides if each.kind == WORDS]
+        unknown = UNKNOWN in pair["source_ids"] or UNKNOWN in pair["target_ids"]
         sentence: Record = {
             "id": number,
             "line": pair["line"] + 1,
@@ -90,7 +89,7 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
             "reference": pair["target"],
             "raw_reference": pair["target_text"],
             "length": len(pair["source"]),
-            "no_unk": not sum(unknown) if unknown else None,
+            "no_unk": not unknown if shortlists else None,
         }
         gold = gold_links(pair, text, f"data.test.{split.name}")
         sentences.append(sentence if gold is None else sentence | {"gold": gold})

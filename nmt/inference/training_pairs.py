@@ -75,7 +75,7 @@ def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES
     seen: Counter[str] = Counter()
     kept = []
     for row in rows.tolist():
-        words = set(pairs.text(row)[0].split(" "))
+        words = set(pairs[row]["source"])
         if any(seen[word] < occurrences for word in words):
             seen.update(words)
             kept.append(row)

@@ -46,7 +46,7 @@ def tuned_system(
     options, progress = config.phrase_based, config.trainer["enable_progress_bar"]
     start = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)  # of a command that was interrupted
-    pairs = (text.train.text(number) for number in range(len(text.train)))
+    pairs = ((" ".join(pair["source"]), " ".join(pair["target"])) for pair in text.train)
     with timed("training the phrase-based system"):
         train_system(pairs, folder, options)
     count = min(options.tune_sentences, len(text.valid))
