@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from nmt import grammar
 from nmt.config import DataConfig, TextConfig
-from nmt.data.lines import ENDINGS, read_parallel
+from nmt.data.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
@@ -67,20 +67,26 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
         raise InputError(f"{key}: source and grammar exclude each other; type data=text")
     if text.grammar:
         return _open_grammar(text, data, key, start, stop)
-    named = bool(text.source and text.target)  # else `files`, which the hub may replace
-    files = _local_files(text, data)
-    missing = [
-        f"{key}.{name if named else 'files'}: no such file: {path.absolute()}"
-        for paths in files
-        for name, path in zip((*SIDES, "alignment"), paths, strict=False)
-        if not path.is_file()
-    ]
-    if text.hub and not named and (missing or not files) and data.root is None:
-        return _open_hub(text, data, key, start, stop)
-    if missing:
-        hint = "relative paths start at the working folder, or at data.root"
-        hint = hint if named else f"nor with {', '.join(ENDINGS)}"
-        raise InputError(f"{missing[0]}; {hint}")
+    root = Path(data.root or "").expanduser()
+    if text.source and text.target:
+        names = {"source": text.source, "target": text.target, "alignment": text.alignment}
+        files = [
+            [
+                check_file(root / Path(name).expanduser(), f"{key}.{side}")
+                for side, name in names.items()
+                if name
+            ]
+        ]
+    else:
+        files = [
+            [_spelling(root / Path(f"{name}.{end}").expanduser()) for end in data.languages]
+            for name in text.files or ()
+        ]
+        missing = [path for paths in files for path in paths if not path.is_file()]
+        if text.hub and data.root is None and (missing or not files):
+            return _open_hub(text, data, key, start, stop)
+        for path in missing:
+            check_file(path, f"{key}.files")
     if not files:
         side = "target" if text.source else "source"
         raise InputError(
@@ -92,18 +98,6 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     lines = itertools.chain.from_iterable(map(read_parallel, files))
     pairs = ((*line, None)[:3] for line in itertools.islice(lines, start, stop))
     return Source(identity, _chunks(pairs), list)
-
-
-def _local_files(text: TextConfig, data: DataConfig) -> list[list[Path]]:
-    """Returns source, target and alignment path of each pair of files that a section names."""
-    root = Path(data.root or "").expanduser()
-    if text.source and text.target:
-        names = [text.source, text.target, *([text.alignment] if text.alignment else [])]
-        return [[root / Path(name).expanduser() for name in names]]
-    return [
-        [_spelling(root / Path(f"{name}.{language}").expanduser()) for language in data.languages]
-        for name in text.files or ()
-    ]
 
 
 def _spelling(file: Path) -> Path:

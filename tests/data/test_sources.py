@@ -74,16 +74,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"source": "a"}, r"data\.train\.target: missing"),
     (
         {"source": "a", "target": "nowhere"},
-        r"data\.train\.target: no such file: /.*nowhere; relative paths start at",
+        r"data\.train\.target: no such file: /.*nowhere$",
     ),
     (
         {"source": "a", "target": "nowhere", "hub": {"path": "mine/text"}, "files": ["c"]},
-        r"data\.train\.target: no such file: /.*nowhere; relative paths start at",
+        r"data\.train\.target: no such file: /.*nowhere$",
     ),
     ({"source": "a", "target": "b", "grammar": "natural"}, r"data\.train: .*type data=text"),
     ({"source": "a", "target": "b", "alignment": "c"}, r"data\.train\.alignment: .*tokenised"),
     ({"grammar": "natural"}, r"data\.train\.pairs: missing"),
-    ({"files": ["a"]}, r"data\.train\.files: no such file: /.*/a\.en; nor with \.gz"),
+    ({"files": ["a"]}, r"data\.train\.files: no such file: /.*/a\.en$"),
 ]
 
 
