@@ -54,9 +54,7 @@ class Translator(pl.LightningModule, ABC):
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was finite
         self.log_sums = Sums(2)  # NLL and words since the last log entry
-        sentences = self.config.evaluation.valid_sentences
-        self.valid_metrics = HeldOutMetrics(self.config, "data.valid", sentences)
-        self.test_metrics = nn.ModuleList()
+        self.held_out = nn.ModuleList()  # a `HeldOutMetrics` per text of a validation or test
         parts = self.parts(self.config.model, source_size)
         self.network = assemble(self.config, parts, target_size)
         self.graphs = LossGraphs(enabled=self.config.model.graphs and is_fused(self.network))
@@ -97,43 +95,40 @@ class Translator(pl.LightningModule, ABC):
             self.log("train/nll_per_word", nll / words, prog_bar=True)
             self.log_sums.reset()
 
-    def validation_step(self, batch: Batch, index: int) -> dict[str, Likelihood] | None:
-        """Adds a batch of development pairs to `valid_metrics`, and returns their likelihood."""
+    def on_validation_start(self) -> None:
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         split = data.prepared.valid if isinstance(data, TranslationData) else None
-        return self._evaluate(batch, self.valid_metrics, split)
-
-    def on_validation_epoch_end(self) -> None:
-        for name, score in self.valid_metrics.scores().items():
-            self.log(f"valid/{name}", score, prog_bar=name in ("nll_per_word", "bleu"))
-        self.valid_metrics.reset()
+        self._measure({"valid": split}, self.config.evaluation.valid_sentences)
 
     def on_test_start(self) -> None:
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
-        self.test_metrics = nn.ModuleList(
-            HeldOutMetrics(self.config, f"data.test.{name}", None) for name in data.prepared.test
-        ).to(self.device)
+        tests = self.trainer.datamodule.prepared.test  # type: ignore[attr-defined]
+        self._measure({f"test/{name}": pairs for name, pairs in tests.items()})
 
-    def test_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
-        """Adds a batch of a test set to its metrics; translations are decoded greedily."""
-        splits = list(self.trainer.datamodule.prepared.test.values())  # type: ignore[attr-defined]
-        metrics = self.test_metrics[dataloader_idx]
-        self._evaluate(batch, metrics, splits[dataloader_idx])  # type: ignore[arg-type]
+    def _measure(self, splits: dict[str, Pairs | None], translated: int | None = None) -> None:
+        """Creates the metrics of texts, which are named as in logs."""
+        metrics = [HeldOutMetrics(self.config, *split, translated) for split in splits.items()]
+        self.held_out = nn.ModuleList(metrics).to(self.device)
 
-    def on_test_epoch_end(self) -> None:
-        names = self.trainer.datamodule.prepared.test  # type: ignore[attr-defined]
-        for name, metrics in zip(names, self.test_metrics, strict=True):
-            for key, score in metrics.scores().items():  # type: ignore[operator]
-                self.log(f"test/{name}/{key}", score)
-
-    def _evaluate(
-        self, batch: Batch, metrics: HeldOutMetrics, split: Pairs | None
+    def validation_step(
+        self, batch: Batch, index: int, dataloader_idx: int = 0
     ) -> dict[str, Likelihood] | None:
+        """Adds a batch to the metrics of its text, and returns the likelihood of its pairs.
+
+        Translations are decoded greedily. Returns None for a rank's empty share of the sentences.
+        """
         if not len(batch.rows):
-            return None  # this rank's share of the sentences is empty
+            return None
         likelihood = self(batch)
-        metrics.update(self.network, batch, likelihood, split)
+        self.held_out[dataloader_idx].update(self.network, batch, likelihood)  # type: ignore[operator]
         return {"likelihood": likelihood}
+
+    def on_validation_epoch_end(self) -> None:
+        for metrics in self.held_out:
+            for key, score in metrics.scores().items():  # type: ignore[operator]
+                shown = metrics.name == "valid" and key in ("nll_per_word", "bleu")
+                self.log(f"{metrics.name}/{key}", score, prog_bar=shown)
+
+    test_step, on_test_epoch_end = validation_step, on_validation_epoch_end
 
     def configure_gradient_clipping(
         self,

@@ -51,39 +51,35 @@ class HeldOutMetrics(nn.Module):
 
     Args:
         config: `evaluation`, `search.max_ratio` and the gold alignments of `data` are used.
-        key: the section that describes the text, such as `data.valid`.
+        name: `valid`, or `test/` and the name of a test set.
+        split: the text that the rows of batches index; None measures only NLL and attention.
         translated: how many of the first sentences to translate for BLEU; None: all.
     """
 
-    def __init__(self, config: Config, key: str, translated: int | None) -> None:
+    def __init__(
+        self, config: Config, name: str, split: Pairs | None, translated: int | None
+    ) -> None:
         super().__init__()
-        self.key = key
-        name = key.removeprefix("data.test.")
-        self.text = config.data.valid if key == "data.valid" else config.data.test[name]
+        self.name, self.split = name, split
+        kind, _, own = name.partition("/")
+        self.text = config.data.test[own] if kind == "test" else config.data.valid
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
         self.translated = translated
         self.sums = Sums(len(SUMS))
         self.bleu = ScoreByLength("bleu", edges=config.evaluation.edges or ())
         self.alignment = ScoreByLength("alignment_error_rate", 6, [])
 
-    def update(
-        self, network: Network, batch: Batch, likelihood: Likelihood, split: Pairs | None
-    ) -> None:
-        """Adds a batch.
-
-        Args:
-            likelihood: the likelihood of its target sentences.
-            split: the text that the batch's rows index; None measures only NLL and attention.
-        """
+    def update(self, network: Network, batch: Batch, likelihood: Likelihood) -> None:
+        """Adds a batch, given the likelihood of its target sentences."""
         sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch.rows))]
         if likelihood.weights is not None:
             sums += _attention_sums(likelihood.weights.float(), batch)
         self.sums.update(*sums)
-        if split is None:
+        if self.split is None:
             return
         if likelihood.weights is not None:
-            self._add_alignments(batch, likelihood.weights.float().cpu().numpy(), split)
-        self._add_translations(network, batch, split)
+            self._add_alignments(batch, likelihood.weights.float().cpu().numpy(), self.split)
+        self._add_translations(network, batch, self.split)
 
     def scores(self) -> dict[str, float]:
         """Returns the scores by name."""
@@ -104,15 +100,11 @@ class HeldOutMetrics(nn.Module):
             scores["alignment_error_rate"] = error_rate
         return scores
 
-    def reset(self) -> None:
-        for metric in (self.sums, self.bleu, self.alignment):
-            metric.reset()
-
     def _add_alignments(self, batch: Batch, weights: np.ndarray, split: Pairs) -> None:
         """Compares links with the gold alignment, for sentences that have one."""
         for row, sentence in zip(batch.rows.tolist(), weights, strict=True):
             pair = split[row]
-            gold = gold_links(pair, self.text, self.key)
+            gold = gold_links(pair, self.text, f"data.{self.name.replace('/', '.')}")
             if gold is None:
                 continue
             source, target = pair["source_ids"], pair["target_ids"]
