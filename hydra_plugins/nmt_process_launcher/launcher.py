@@ -31,7 +31,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
-from nmt.utils.commands import override, override_key
+from nmt.utils.commands import override_key, quoted
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
 from nmt.utils.startup import shared_cores
@@ -328,8 +328,8 @@ class ProcessLauncher(Launcher):
             *(word for word in hydra.overrides.hydra if override_key(word) not in OWN_KEYS),
             *overrides,
             "hydra.mode=RUN",
-            override("hydra.run.dir", str(folder)),
-            override("hydra.sweep.dir", str(hydra.sweep.dir)),
+            f"hydra.run.dir={quoted(str(folder))}",
+            f"hydra.sweep.dir={quoted(str(hydra.sweep.dir))}",
             f"hydra.job.num={number}",
             f"hydra.job.id={number}",
         ]
@@ -391,6 +391,6 @@ def summary(jobs: Sequence[Job], sweep: Path) -> str:
     lines += [f"job {job.number} {job.outcome}, its output: {job.console}" for job in failed]
     if finished < len(jobs):
         arguments = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
-        command = ["python", *program()[1:], *arguments, override("hydra.sweep.dir", str(sweep))]
+        command = ["python", *program()[1:], *arguments, f"hydra.sweep.dir={quoted(str(sweep))}"]
         lines += ["to resume unfinished jobs:", f"  {shlex.join(command)}"]
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from nmt.utils.commands import command_line, override
+from nmt.utils.commands import command_line, quoted
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import Interrupted
 
@@ -65,7 +65,7 @@ class Stop:
         """Returns the exception that ends the run, with the command that resumes it."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
-            overrides = [override("resume", str(self._folder))]
+            overrides = [f"resume={quoted(str(self._folder))}"]
             if self.trusted:
                 overrides.append(f"trust=[{','.join(self.trusted)}]")
             command = command_line("train", overrides)

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+%@:-]+")
-
-
-def override(key: str, value: str) -> str:
-    """Returns an override, with its value quoted if Hydra's grammar needs it.
-
-    >>> override("resume", "outputs/a"), override("resume", "b=1,'c'")
-    ('resume=outputs/a', "resume='b=1,\\\\'c\\\\''")
-    """
-    return f"{key}={quoted(value)}"
 
 
 def override_key(word: str) -> str:
@@ -29,20 +19,17 @@ def override_key(word: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quotes a text for Hydra's grammar, if it needs quotes."""
-    if _PLAIN.fullmatch(value) and not _is_literal(value):
-        return value
+    """Quotes a text for Hydra's grammar, if it needs quotes: `1e3` would be read as 1000.0.
+
+    >>> quoted("outputs/a"), quoted("1e3"), quoted("b=1,'c'")
+    ('outputs/a', "'1e3'", "'b=1,\\\\'c\\\\''")
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Quote, QuotedString
 
+    if _PLAIN.fullmatch(value) and OverridesParser.create().parse_rule(value, "element") == value:
+        return value
     return str(QuotedString(text=value, quote=Quote.single).with_quotes())
-
-
-def _is_literal(value: str) -> bool:
-    """Whether Hydra reads the text as a number, a boolean or null: `1e3` is 1000.0."""
-    with contextlib.suppress(ValueError):
-        float(value)
-        return True
-    return value.lower() in ("null", "true", "false")
 
 
 def command_line(name: str, overrides: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.training.signals import Stop
-from nmt.utils.commands import command_line, override, quoted
+from nmt.utils.commands import command_line, quoted
 
 
 def typed_back(line: str) -> list[str]:
@@ -25,7 +25,7 @@ def typed_back(line: str) -> list[str]:
 @example("a\\'")
 @example("~")
 def test_a_text_comes_back_as_it_is(text):
-    (typed,) = typed_back(command_line("train", [override("resume", text)]))
+    (typed,) = typed_back(command_line("train", [f"resume={quoted(text)}"]))
     (read,) = OverridesParser.create().parse_overrides([typed])
     assert (read.key_or_group, read.value()) == ("resume", text)
     (listed,) = OverridesParser.create().parse_overrides([f"runs=[{quoted(text)}]"])
