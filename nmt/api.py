@@ -62,7 +62,7 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     from nmt.report.runs import find_runs
 
     finished, _ = find_runs(as_list(runs))
-    table = pd.concat([run.scores for run in finished], ignore_index=True)
+    table = pd.concat([run.scores.assign(run=run.label) for run in finished], ignore_index=True)
     return table[["run", *COLUMNS]]
 
 

@@ -179,6 +179,8 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:
     """Simulates a system with constant error rates and the BLEU of a given system on the whole set.
 
+    It has no scores without unknown words.
+
     Args:
         records: records of the given system.
         seed: seed of the errors.
@@ -192,6 +194,6 @@ def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[
     written = [references.vocabulary[number] for number in words.tolist()]
     hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
     return [
-        system_record(record, hypothesis, " ".join(hypothesis))
+        system_record(record | {"no_unk": None}, hypothesis, " ".join(hypothesis))
         for record, hypothesis in zip(ordered, hypotheses, strict=True)
     ]

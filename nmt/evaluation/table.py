@@ -14,13 +14,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from nmt.config.loading import check_set_name
+from nmt.evaluation.buckets import bucket_name
 from nmt.utils.files import refuse_unreadable, write_text
 
 FILE = "scores.csv"
@@ -28,19 +29,37 @@ COLUMNS = (
     *("set", "subset", "score", "from", "to"),
     *("value", "low", "high", "sentences", "interval"),
 )
-_TYPES = {
-    **dict.fromkeys(("set", "subset", "score"), "str"),
+_NUMBERS = {  # types of columns; all others are text
     **dict.fromkeys(("from", "to", "sentences"), "Int64"),
-    **dict.fromkeys(("value", "low", "high"), "float64"),
-    "interval": "str",
+    **dict.fromkeys(("value", "low", "high", "words", "longest"), "float64"),
+    **dict.fromkeys(("score_a", "score_b", "delta", "p", "p_corrected"), "float64"),
 }
 
 
+def tidy(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Makes a frame with these columns and their types; rows may lack columns."""
+    frame = pd.DataFrame(list(rows)).reindex(columns=list(columns))
+    types = {name: _NUMBERS.get(name, "str") for name in columns}
+    return frame.astype(types).fillna({name: "" for name in columns if name not in _NUMBERS})
+
+
 def score_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Makes a frame with the columns and types of `scores.csv`; rows may lack columns."""
-    frame = pd.DataFrame(list(rows)).reindex(columns=list(COLUMNS))
-    frame["interval"] = frame["interval"].fillna("")
-    return frame.astype(_TYPES)
+    """Makes a frame with the columns of `scores.csv`, and with `key` and `bucket`.
+
+    `key` is `bleu_no_unk` for BLEU in the subset `no_unk`, `bucket` the lengths, such as `1-10`, or
+    `all`.
+    """
+    return _named(tidy(rows, COLUMNS))
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    buckets = [
+        "all" if pd.isna(first) else bucket_name(int(first), None if pd.isna(last) else int(last))
+        for first, last in zip(frame["from"], frame["to"], strict=True)
+    ]
+    everyone = frame["subset"] == "all"
+    key = frame["score"].where(everyone, frame["score"] + "_" + frame["subset"])
+    return frame.assign(key=key, bucket=pd.Series(buckets, index=frame.index, dtype="str"))
 
 
 def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
@@ -51,16 +70,17 @@ def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
 
 
 def read_scores(folder: str | Path) -> pd.DataFrame:
-    """Reads the scores of a run from its folder.
+    """Reads the scores of a run from its folder; columns as in `score_table`.
 
     Raises:
         InputError: if `scores.csv` cannot be read, naming the file.
     """
     path = Path(folder) / FILE
     with refuse_unreadable(path, "a table of scores"):
-        empty = {name: [""] for name, kind in _TYPES.items() if kind != "str"}
-        frame = pd.read_csv(path, dtype=_TYPES, keep_default_na=False, na_values=empty)
-        frame = frame[list(COLUMNS)]
+        types = {name: _NUMBERS.get(name, "str") for name in COLUMNS}
+        empty = {name: [""] for name in _NUMBERS}
+        frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
+        frame = _named(frame[list(COLUMNS)])
     for name in frame["set"].unique():  # set names become parts of file names
         check_set_name(name)
     return frame

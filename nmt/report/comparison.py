@@ -6,7 +6,7 @@ The statistics come from `nmt.evaluation`. This file selects the sentences and t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,23 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import length_curves
+from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.text import TextScore
 from nmt.evaluation.summary import Measured, common_tables
-from nmt.evaluation.table import score_table
-from nmt.report.curves import CURVES, RETENTION, Curves, curve_rows, retention_rows, tidy
-from nmt.report.runs import FinishedRun, find_runs, grouped, named, separate_texts
+from nmt.evaluation.table import score_table, tidy
+from nmt.report.curves import CURVES, RETENTION, Curves, curve_rows, retention_rows
+from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
 from nmt.report.systems import add_scores, read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 from nmt.utils.text import counted
 
-DIFFERENCES = [
+DIFFERENCES = (
     *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
     *("delta", "low", "high", "p", "p_corrected"),
-]
+)
+TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
 MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
@@ -50,12 +52,12 @@ class Comparison:
 
     runs: list[FinishedRun]  # with unique labels; other systems last
     scores: pd.DataFrame
-    about: dict[str, dict[str, Any]] = field(default_factory=dict)  # `Score.description`s by key
-    curves: pd.DataFrame = field(default_factory=lambda: tidy([], CURVES))
-    retention: pd.DataFrame = field(default_factory=lambda: tidy([], RETENTION))
-    differences: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=DIFFERENCES))
-    notes: dict[str, list[str]] = field(default_factory=dict)  # for readers, by test set
-    unfinished: list[Path] = field(default_factory=list)  # folders of unfinished runs
+    about: dict[str, dict[str, Any]]  # `Score.description`s by key
+    curves: pd.DataFrame
+    retention: pd.DataFrame
+    differences: pd.DataFrame
+    notes: dict[str, list[str]]  # for readers, by test set
+    unfinished: Sequence[Path]  # folders of unfinished runs
 
     @cached_property
     def sets(self) -> list[str]:
@@ -72,22 +74,22 @@ class Comparison:
 
     def whole(self, test_set: str) -> pd.DataFrame:
         """Returns the scores on a whole test set."""
-        frame = self._scores_on(test_set)
-        return frame[frame["bucket"] == "all"]
+        frame = self.scores.query("set == @test_set and bucket == 'all'")
+        return frame[frame["key"].isin(self.about)]
+
+    @cached_property
+    def buckets(self) -> pd.DataFrame:
+        """The scores on the length buckets of all test sets, short sentences first."""
+        frame = self.scores[self.scores["key"].isin(self.about) & self.scores["from"].notna()]
+        return frame.sort_values("from", kind="stable")
 
     def by_length(self, test_set: str) -> pd.DataFrame:
-        """Returns the scores on the buckets of a test set, short sentences first."""
-        frame = self._scores_on(test_set)
-        return frame[frame["bucket"] != "all"].sort_values("from", kind="stable")
-
-    def _scores_on(self, test_set: str) -> pd.DataFrame:
-        frame = self.scores
-        return frame[(frame["set"] == test_set) & frame["subset"].isin(["all", "no_unk"])]
+        """Returns the scores on the length buckets of a test set."""
+        return self.buckets[self.buckets["set"] == test_set]
 
     def present(self, test_set: str) -> list[FinishedRun]:
-        """Returns the runs that have scores on a test set."""
-        scored = set(self.scores.loc[self.scores["set"] == test_set, "run"])
-        return [run for run in self.runs if run.label in scored]
+        """Returns the runs on a test set."""
+        return [run for run in self.runs if test_set in run.sets]
 
     def paired(self, test_set: str) -> list[FinishedRun]:
         """Returns the runs that are compared pair by pair and sentence by sentence."""
@@ -109,18 +111,18 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
         raise InputError("runs: must be given, or systems with source and reference")
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
-    wanted = None if given is None or files else choose_scores(list(given), "scores")
     runs, unfinished = find_runs(config.runs)
     separate_texts(runs)
     runs += read_systems(config, runs)
     separate_texts(runs)
     added = add_scores(files, runs)
+    wanted = None if given is None or files else list(given)
     return compare_runs(runs, wanted, added, config.resamples, unfinished, shown=shown)
 
 
 def compare_runs(
     runs: Sequence[FinishedRun],
-    wanted: Sequence[Score] | None = None,
+    wanted: Sequence[str] | None = None,
     added: Sequence[Score] = (),
     resamples: int = 1000,
     unfinished: Sequence[Path] = (),
@@ -131,20 +133,20 @@ def compare_runs(
 
     Args:
         runs: with unique labels.
-        wanted: the scores to test, also computed for runs that lack them; None: all that the runs
-            have.
+        wanted: names of the scores to test (`choose_scores`), also computed for runs that lack them;
+            None: all that the runs have.
         added: further scores, whose statistics are in the records.
         resamples: bootstrap resamples behind intervals and tests; 0: no tests.
         unfinished: folders of runs that have not finished.
         shown: show progress.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
-    tables, notes = [named(score_table([])).assign(run="")], {}
-    rows: dict[str, list[dict[str, Any]]] = {"curves": [], "retention": [], "differences": []}
+    scores, notes = [score_table([]).assign(run="")], {}
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in TABLES}
     with Stage("comparing", len(names), "test set", shown=shown) as stage:
         for name in names:
             part = SetComparison(name, runs, wanted, added, resamples)
-            tables.append(part.completed_scores())
+            scores.append(part.completed_scores())
             notes[name] = part.notes()
             curves = part.curves()
             higher = [key for key, score in part.known.items() if score.higher_is_better]
@@ -156,41 +158,25 @@ def compare_runs(
             ):
                 rows[kind] += [{"set": name, **row} for row in of_set]
             stage.advance()
-    frame = pd.concat(tables, ignore_index=True)
-    differences = pd.DataFrame(rows["differences"], columns=DIFFERENCES)
-    return Comparison(
-        list(runs),
-        frame,
-        describe(frame, runs, added),
-        tidy(rows["curves"], CURVES),
-        tidy(rows["retention"], RETENTION),
-        differences.astype({"from": "Int64", "to": "Int64"}),
-        notes,
-        list(unfinished),
-    )
-
-
-def only(run: FinishedRun) -> Comparison:
-    """Makes the comparison of a single run, with its stored scores."""
-    return Comparison([run], run.scores, describe(run.scores, [run]))
+    frame = pd.concat(scores, ignore_index=True)
+    tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
+    about = describe(frame, runs, added)
+    return Comparison(list(runs), frame, about, **tables, notes=notes, unfinished=unfinished)
 
 
 def describe(
-    frame: pd.DataFrame, runs: Sequence[FinishedRun], added: Sequence[Score] = ()
+    frame: pd.DataFrame, runs: Sequence[FinishedRun], added: Sequence[Score]
 ) -> dict[str, dict[str, Any]]:
     """Describes how to show the scores of a frame, by key.
 
     For a score of the user, results.json has the description: its code is not imported.
     """
-    known = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK, **REGISTERED}
-    about = {key: score.description() for key, score in known.items()}
+    known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *added]
+    about = {score.key: score.description() for score in known}
     for run in runs:
-        about = (run.results.get("scores") or {}) | about
-    about |= {score.key: score.description() for score in added}
-    present = set(frame.loc[frame["subset"].isin(["all", "no_unk"]), "key"])
-    order = [key for key in [*known, *about] if key in present] + sorted(present - set(about))
-    plain: dict[str, Any] = {"unit": "", "digits": 2, "higher_is_better": None}
-    shown = {key: plain | {"title": key} | about.get(key, {}) for key in order}
+        about |= (run.results.get("scores") or {}) | about
+    present = set(frame["key"])
+    shown = {key: description for key, description in about.items() if key in present}
     if NO_UNK.key in shown:
         shown["bleu"]["title"] += ", all"
     return shown
@@ -211,7 +197,7 @@ class SetComparison:
         tested: scores whose differences are tested; `known`: all scores, by key.
         measured: statistics of the sentences, by run.
         covered: per run with shortlists, the sentences they cover; `no_unk`: covered in all runs.
-        groups: by group of seeds, the labels of its runs, if all have sentences.
+        groups: the groups of seeds whose runs all have sentences.
         controls: names of the groups, other systems first; each is compared with those before it.
     """
 
@@ -219,32 +205,34 @@ class SetComparison:
         self,
         name: str,
         runs: Sequence[FinishedRun],
-        wanted: Sequence[Score] | None,
+        wanted: Sequence[str] | None,
         added: Sequence[Score],
         resamples: int,
     ) -> None:
         self.name = name
         self.runs = [run for run in runs if name in run.sets]
-        self.stored = {run.label: run.scores[run.scores["set"] == name] for run in self.runs}
-        keys = {key for frame in self.stored.values() for key in frame["score"]}
+        self.stored = pd.concat([run.scores.assign(run=run.label) for run in self.runs])
+        self.stored = self.stored[self.stored["set"] == name]
+        keys = set(self.stored["score"])
         language = next((run.language for run in self.runs if run.language), None)
         own = choose_scores([k for k in REGISTERED if k in keys] or None, language=language)
-        chosen = own if wanted is None else [each.for_language(language) for each in wanted]
+        chosen = own if wanted is None else choose_scores(wanted, "scores", language)
         self.tested = [*chosen, *added]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
         edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or list(EDGES)
         self.settings = EvaluationConfig(edges=edges, resamples=resamples)
+        computed = [] if wanted is None else [score.key for score in chosen]
         self.measured = {
             run.label: Measured(
                 run.translations(name),
                 list(self.known.values()),
                 self.settings,
-                computed=None if run.external else [score.key for score in wanted or ()],
+                computed=None if run.external else computed,
             )
             for run in self.runs
         }
         self.groups = {
-            group: [run.label for run in members]
+            group: members
             for group, members in grouped(self.runs).items()
             if all(len(self.measured[run.label].ids) for run in members)
         }
@@ -257,60 +245,50 @@ class SetComparison:
         """Returns stored and missing scores; No UNK is on the sentences that all runs cover."""
         outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in self.covered) else set()
         tables = []
-        for label, frame in self.stored.items():
-            measured = self.measured[label]
+        for label, measured in self.measured.items():
+            stored = self.stored[self.stored["run"] == label]
             keys = list(measured.scores) if len(measured.ids) else []  # without: as stored
-            anew = [key for key in keys if key in outdated or key not in set(frame["key"])]
+            anew = [key for key in keys if key in outdated or key not in set(stored["key"])]
             rows: list[dict[str, Any]] = []
             for key in anew:
                 ids = None if key != NO_UNK.key else self.no_unk
                 inside = None if ids is None else np.isin(measured.ids, list(ids))
                 rows += measured.rows(self.name, key, inside)
-            table = named(score_table(rows)).assign(run=label)
-            tables += [frame[~frame["key"].isin(anew)], table]
+            tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
         return pd.concat(tables)
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of systems with a constant error rate."""
         members = {
-            ("score", name): [self.measured[label] for label in labels]
-            for name, labels in self.groups.items()
+            ("score", name): [self.measured[run.label] for run in runs]
+            for name, runs in self.groups.items()
         }
-        by_label = {run.label: run for run in self.runs}
-        for name, (first, *_) in self.groups.items():
-            records = by_label[first].translations(self.name)
+        for name, runs in self.groups.items():
+            records = runs[0].translations(self.name)
             if any(record["reference"] for record in records):
-                members["constant", name] = [self._constant(by_label[first])]
+                members["constant", name] = [self._constant(records)]
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
         return length_curves(members, keys)
 
-    def _constant(self, run: FinishedRun) -> Measured:
+    def _constant(self, records: Sequence[Record]) -> Measured:
         """Simulates a system with the BLEU of a run and a constant error rate per word.
 
         It has no scores of detokenised text, since its errors are in tokens.
         """
-        records = constant_error_records(run.translations(self.name))
-        for record in records:  # no scores without unknown words
-            record.pop("bleu_stats_no_unk", None)
         scores = [each for each in self.known.values() if not isinstance(each, TextScore)]
-        system = Measured(records, scores, self.settings, computed=())
-        system.lengths = self.measured[run.label].lengths
-        return system
+        return Measured(constant_error_records(records), scores, self.settings, computed=())
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """Yields the tests of each score, on the sentences for which all compared runs have it."""
         resamples, edges = self.settings.resamples, self.settings.edges or ()
-        whole = pd.concat(self.stored.values())
-        paired = [run.label for run in best_runs(self.runs, whole[whole["bucket"] == "all"])]
+        whole = self.stored[self.stored["bucket"] == "all"]
+        paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():
-            having = {label: self.measured[label] for label in paired}
-            having = {label: each for label, each in having.items() if each.has(score.key).any()}
+            having = {label: each for label, each in paired.items() if each.has(score.key).any()}
             if len(having) < 2:
                 continue
             lengths, tables = common_tables([*having.values()], score.key)
-            if not len(lengths):
-                continue
             compared = dict(zip(having, tables, strict=True))
             for row in significance.compare(compared, score.combine, lengths, edges, resamples):
                 if score.by_length or row["bucket"] == "all":

@@ -6,7 +6,7 @@ difference and of their ratio, in which difficulty that both share cancels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -14,16 +14,17 @@ import numpy as np
 import pandas as pd
 
 from nmt.evaluation.curves import LONG, LOST, SHORT, Curve, difference, ratio
+from nmt.report.runs import FinishedRun
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
-CURVES = [
+CURVES = (
     *("set", "key", "kind", "name", "other", "words", "value", "low", "high"),
     *("sentences", "interval"),
-]
+)
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
 (one run of a group, without a band), `difference` or `ratio`; `name` is a group or run, `other` the
 group it is compared with; `sentences` is the effective number."""
-RETENTION = ["set", "key", "name", "statistic", "value", "low", "high", "interval", "longest"]
+RETENTION = ("set", "key", "name", "statistic", "value", "low", "high", "interval", "longest")
 """Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (or at the last length
 of the curve, `longest`), their difference (`points`), the share that is `left`, the share left at a
 `constant error rate`, the difference of these shares (`left less that`), and the length at which a share
@@ -31,13 +32,6 @@ is lost (`10% lost at`; NaN: not reached)."""
 LEFT, CONSTANT, ABOVE, POINTS = "left", "constant error rate", "left less that", "points"
 
 Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
-
-
-def tidy(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Makes a frame with the columns `CURVES` or `RETENTION`."""
-    numbers = ("words", "value", "low", "high", "sentences", "longest")
-    frame = pd.DataFrame(list(rows), columns=list(columns))
-    return frame.astype({name: "float64" for name in columns if name in numbers})
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
@@ -49,13 +43,13 @@ def resampled_words(frame: pd.DataFrame) -> str:
 
 
 def curve_rows(
-    curves: Curves, groups: Mapping[str, Sequence[str]], controls: Sequence[str]
+    curves: Curves, groups: Mapping[str, Sequence[FinishedRun]], controls: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `CURVES`, without the set.
 
     Args:
         curves: curves of one test set.
-        groups: labels of the runs of each group, in the order of its curve's samples.
+        groups: the runs of each group, in the order of its curve's samples.
         controls: names of groups; each of the first `MAX_COMPARED` is compared with those before it.
     """
     for key, of_key in curves.items():
@@ -65,7 +59,7 @@ def curve_rows(
             for run, values in zip(runs, curve.samples[0][:, 0], strict=False):
                 for words, value in zip(curve.lengths, values, strict=True):
                     if np.isfinite(value):
-                        head = {"key": key, "kind": "seed", "name": run}
+                        head = {"key": key, "kind": "seed", "name": run.label}
                         yield head | {"words": words, "value": value}
         names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
@@ -92,11 +86,10 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
         for (kind, name), curve in of_key.items():
             longest = float(curve.lengths[-1])
             long = LONG if longest >= LONG else int(longest)
+            own = curve.relative(SHORT) if kind == "score" and key in keys else None
             first, last = curve.at(SHORT), curve.at(long)
-            kept = curve.retention(long) if long > SHORT else None
-            if key not in keys or kind != "score" or not (first and last and kept):
-                continue
-            if not np.isfinite([first.score, last.score, kept.score]).all():
+            kept = own.at(long) if own and long > SHORT else None
+            if not (own and first and last and kept) or not np.isfinite(kept.score):
                 continue
             values: dict[str, tuple[float | None, ...]] = {
                 f"at {SHORT} words": (first.score,),
@@ -104,8 +97,8 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
                 LEFT: (kept.score, *kept.interval()),
             }
             constant = of_key.get(("constant", name))
-            own, flat = curve.relative(SHORT), constant and constant.relative(SHORT)
-            if own and flat and (above := difference(own, flat).at(long)):
+            flat = constant and constant.relative(SHORT)
+            if flat and (above := difference(own, flat).at(long)):
                 values[CONSTANT] = (kept.score - above.score,)
                 values[ABOVE] = (above.score, *above.interval())
             values[POINTS] = (last.score - first.score,)

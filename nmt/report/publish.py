@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from nmt.config import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores
-from nmt.report.comparison import compare_runs, only
+from nmt.report.comparison import compare_runs
 from nmt.report.figures import draw_figures
 from nmt.report.loggers import log_run
 from nmt.report.page.builder import build_page
@@ -52,30 +51,27 @@ def publish(
     described = {s.key: s.description() for s in chosen if s.key in set(table["score"])}
     content = results.as_json({**about, "scores": described})
     write_scores(folder, table)
-    run = FinishedRun(config.name, content, folder)
-    comparison = only(run)
-    figures: list[Path] = []
-    page: Path | None = None
-    with left_out("curves over length"), timed("curves"):
-        comparison = compare_runs([run])
-    with left_out("figures"), timed("figures"):
-        formats, heatmaps = config.report.figures, config.report.heatmaps
-        figures = draw_figures(comparison, folder / "figures", formats, heatmaps, progress=shown)
-    with left_out(PAGE), timed("page"), Stage(f"making {PAGE}", shown=shown):
-        title = f"{config.name} on {config.data.title}"
-        page = build_page(comparison, folder / PAGE, config.report, title=title)
-    with Stage("logging the test", shown=shown):
-        log_run(loggers, comparison, figures, page)
+    try:
+        _show(FinishedRun(config.name, content, folder, scores=table), config, loggers, shown)
+    except Exception:  # the results of a training are worth more than their page
+        log.exception("figures, page and logging: failed; continuing without")
     results.write(folder, content)
-    if table := bleu_by_length(comparison):
-        log.info("%s", table)
     log.info("results: %s", folder)
 
 
-@contextlib.contextmanager
-def left_out(what: str) -> Iterator[None]:
-    """Logs an error and continues, so that results are written even if figures or the page fail."""
-    try:
-        yield
-    except Exception:
-        log.exception("%s: failed; continuing without", what)
+def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bool) -> None:
+    """Draws figures, builds the page, and logs them."""
+    assert run.folder is not None
+    with timed("curves"):
+        comparison = compare_runs([run])
+    with timed("figures"):
+        formats, heatmaps = config.report.figures, config.report.heatmaps
+        folder = run.folder / "figures"
+        figures = draw_figures(comparison, folder, formats, heatmaps, progress=shown)
+    with timed("page"), Stage(f"making {PAGE}", shown=shown):
+        title = f"{config.name} on {config.data.title}"
+        page = build_page(comparison, run.folder / PAGE, config.report, title=title)
+    with Stage("logging the test", shown=shown):
+        log_run(loggers, comparison, figures, page)
+    if table := bleu_by_length(comparison):
+        log.info("%s", table)

@@ -18,10 +18,8 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.commands import INITIAL_CHECKPOINT
-from nmt.config.loading import check_set_name
 from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
 from nmt.evaluation import records, results
-from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.records import Record
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
@@ -39,7 +37,7 @@ class FinishedRun:
     folder: Path | None = None  # None: another system
     name: str = ""  # label without seed and path, the name of the run's group; empty: the label
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
-    table: pd.DataFrame | None = None  # of `scores.csv`; None: not read yet
+    scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
 
     @property
@@ -62,25 +60,10 @@ class FinishedRun:
         languages = self.flat.get("data.languages") or self.results.get("languages")
         return languages[1] if languages else None
 
-    @cached_property
-    def scores(self) -> pd.DataFrame:
-        """The scores of the run: the columns of `scores.csv`, and `run`, `key` and `bucket`."""
-        frame = score_table([]) if self.table is None else self.table
-        if self.table is None and self.folder is not None:
-            frame = read_scores(self.folder)
-        return named(frame.assign(run=self.label))
-
     @property
     def sets(self) -> list[str]:
         """Names of the test sets, in the order of the configuration."""
-        names = dict.fromkeys([*self.scores["set"], *self.records])
-        return [check_set_name(name) for name in names]
-
-    def rename_set(self, old: str, new: str) -> None:
-        """Renames a test set of this run."""
-        self.stored[new] = old
-        self.records[new] = self.records.pop(old, [])
-        self.scores = self.scores.assign(set=self.scores["set"].replace(old, new))
+        return list(dict.fromkeys([*self.scores["set"], *self.records]))
 
     @cached_property
     def flat(self) -> dict[str, Any]:
@@ -139,18 +122,6 @@ class FinishedRun:
         return read(self.folder, name)
 
 
-def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Adds `key` (`bleu_no_unk` for BLEU in the subset `no_unk`) and `bucket` (such as `1-10`)."""
-    pairs = zip(frame["from"], frame["to"], strict=True)
-    buckets = [
-        "all" if pd.isna(first) else bucket_name(int(first), None if pd.isna(last) else int(last))
-        for first, last in pairs
-    ]
-    everyone = frame["subset"] == "all"
-    key = frame["score"].where(everyone, frame["score"] + "_" + frame["subset"])
-    return frame.assign(key=key, bucket=pd.Series(buckets, index=frame.index, dtype="str"))
-
-
 def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
     """Reads the runs in folders, sweep folders and globs, each once, with unique labels.
 
@@ -179,9 +150,9 @@ def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[P
 
 
 def read_run(folder: str | Path) -> FinishedRun:
-    """Reads the folder of a finished run; raises InputError if `results.json` is not valid."""
-    content = results.read(folder)
-    return FinishedRun(printable(str(content.get("name"))), content, Path(folder))
+    """Reads the folder of a finished run; raises InputError if a file of it is not valid."""
+    content, scores = results.read(folder), read_scores(folder)
+    return FinishedRun(printable(str(content["name"])), content, Path(folder), scores=scores)
 
 
 def _by_number(folder: Path) -> list[tuple[int, str]]:
@@ -289,4 +260,7 @@ def separate_texts(runs: Sequence[FinishedRun]) -> None:
             if text and text not in known:
                 known.append(text)
             if text and (place := known.index(text)):
-                run.rename_set(name, f"{name}-{place + 1}")
+                new = f"{name}-{place + 1}"
+                run.stored[new] = name
+                run.records[new] = run.records.pop(name)
+                run.scores["set"] = run.scores["set"].replace(name, new)

@@ -133,7 +133,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             alone, joined, _ = name.partition(POSITION_OF)
             if joined and alone in run.records:
                 losses += position_losses(name, run.records[alone], together, config.resamples)
-        run.table = score_table(losses)
+        run.scores = score_table(losses)
         systems.append(run)
     return systems
 

@@ -14,7 +14,9 @@ ROWS = [
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
     written = score_table(ROWS)
-    assert tuple(written.columns) == COLUMNS
+    assert tuple(written.columns) == (*COLUMNS, "key", "bucket")
+    assert written["bucket"].tolist() == ["all", "61+", "1-10"]
+    assert written["key"].tolist() == ["bleu", "bleu_no_unk", "nll_per_word"]
     write_scores(tmp_path, written)
     read = read_scores(tmp_path)
     pd.testing.assert_frame_equal(read, written)

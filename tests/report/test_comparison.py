@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.evaluation.scores import choose_scores
 from nmt.report import comparison as module
-from nmt.report.comparison import Comparison, compare_runs, only
+from nmt.report.comparison import Comparison, compare_runs
 from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.evaluation.conftest import bleu_by_hand
 from tests.helpers.run_folders import make_run
@@ -71,7 +70,7 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> No
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
     runs, _ = find_runs([tmp_path])
-    found = compare_runs(runs, choose_scores(["bleu", "ter"]), resamples=10)
+    found = compare_runs(runs, ["bleu", "ter"], resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
     assert len(found.whole("newstest").query("score == 'ter'")) == 2
 
@@ -90,16 +89,16 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
 
 
 def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
-    table = runs[0].scores.drop(columns="run")
+    table = runs[0].scores.copy()
     table.loc[(table["set"] == "mine"), "sentences"] *= 10
-    assert only(replace(runs[0], table=table)).sets == ["mine", "newstest"]
+    assert compare_runs([replace(runs[0], scores=table)], resamples=0).sets == ["mine", "newstest"]
 
 
 def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
     """Buckets of both are columns; each run has scores in its own."""
     wide = read_run(make_run(tmp_path / "run", pairs=90, kept=2))
     frame = wide.scores[wide.scores["from"].isna() | (wide.scores["from"] < 11)]
-    other = replace(wide, label="other", table=frame.drop(columns="run"))
+    other = replace(wide, label="other", scores=frame)
     buckets = compare_runs([wide, other], resamples=0).by_length("newstest")
     counts = buckets.groupby(["run", "key", "bucket"]).size()
     assert (counts == 1).all()

@@ -101,7 +101,7 @@ def test_a_broken_file_is_named_with_its_line(tmp_path: Path) -> None:
         found.translations("newstest")
     (folder / "scores.csv").write_text("set,score\n")
     with pytest.raises(InputError, match=r"scores\.csv"):
-        _ = found.sets
+        read_run(folder)
     (folder / "results.json").write_text("{")
     with pytest.raises(InputError, match=r"results\.json"):
         read_run(folder)

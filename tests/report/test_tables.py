@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from nmt.report import tables
-from nmt.report.comparison import Comparison, compare_runs, only
+from nmt.report.comparison import Comparison, compare_runs
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
 from nmt.report.tables import all_tables, bleu_by_length, headline, write_tables
@@ -71,7 +71,7 @@ def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison)
     share, ends = 100 * left["value"], f"[{100 * left['low']:.0f}, {100 * left['high']:.0f}]"
     assert row["Left"] == (f"{share:.0f}\xa0%", ends, share)
     assert row["50% lost at"].value == lost
-    assert headline(only(FinishedRun("bare", {})), "newstest") == ""
+    assert headline(compare_runs([FinishedRun("bare", {})]), "newstest") == ""
 
 
 def test_every_table_is_written_in_three_forms(comparison: Comparison, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
     assert head.split("|")[1:4] == [f" {'Run':19} ", "   all ", "  1-10 "]
     bleu = comparison.whole("newstest").query("key == 'bleu'")
     assert [row.split("|")[2].strip() for row in rows] == [f"{x:.2f}" for x in bleu["value"]]
-    assert bleu_by_length(only(FinishedRun("bare", {}))) == ""
+    assert bleu_by_length(compare_runs([FinishedRun("bare", {})])) == ""
 
 
 def test_training_and_settings_say_what_differs(runs: list[FinishedRun]) -> None:

@@ -24,8 +24,8 @@ def chromium() -> Iterator[Any]:
 def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = {"newstest": runs[0].translations("newstest")}
     scores = runs[0].scores
-    table = scores[scores["set"] == "newstest"].drop(columns="run")
-    moses = FinishedRun(f"Moses {MARKUP}", {}, records=records, table=table)
+    table = scores[scores["set"] == "newstest"]
+    moses = FinishedRun(f"Moses {MARKUP}", {}, records=records, scores=table)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
     return build_page(compare_runs([*runs, moses], resamples=100), path)
 

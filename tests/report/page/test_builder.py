@@ -137,8 +137,8 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     assert "How to reproduce this run" in text
     assert 'href="#significance-section"' not in text
     records = {"mine": runs[0].translations("mine")}
-    table = runs[0].scores.query("set == 'mine'").drop(columns="run")
-    moses = FinishedRun("Moses", {}, records=records, table=table)
+    table = runs[0].scores.query("set == 'mine'")
+    moses = FinishedRun("Moses", {}, records=records, scores=table)
     elements = built([runs[0], moses], tmp_path / "p.html")
     assert "2 systems on newstest, mine" in elements.text
     assert "<p>1 system on mine</p>" in built([moses], tmp_path / "s.html").text
