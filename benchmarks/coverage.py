@@ -187,8 +187,7 @@ def coverage(
 ) -> list[float]:
     """Computes the percentages of a row."""
     expected, generator = truth(kind, fall, seeds), np.random.default_rng(1)
-    kept, exact = expected.retention(), unsmoothed_retention(fall, seeds)
-    assert kept is not None
+    kept, exact = expected.relative().at(LONG), unsmoothed_retention(fall, seeds)
     crossings = [expected.lost(share)[0] for share in LOST]
     band, rows = [], []
     for _ in range(sets):
@@ -200,8 +199,8 @@ def coverage(
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
         band.append(np.mean((low <= goal)[known] & (goal <= high)[known]))
-        found = curve.retention()
-        if found is None or not np.isfinite(found.score):
+        found = curve.relative().at(LONG)
+        if not np.isfinite(found.score):
             continue  # too few matches at 10 or 50 words
         below, above = found.interval()
         assert below is not None
@@ -262,11 +261,8 @@ def false_verdicts(rate: float, sets: int, size: int, resamples: int) -> tuple[f
         measured = {name: [Measured(rows, [], settings)] for name, rows in systems.items()}
         curves = length_curves(measured, ["bleu"])["bleu"]
         kept, constant = (curves[name].relative() for name in systems)
-        assert kept is not None
-        assert constant is not None
-        above = difference(kept, constant, paired=True).at(LONG)
-        assert above is not None
-        intervals.append(above.interval())
+        above = Curve(kept.kernel, [kept.samples[0] - constant.samples[0]])
+        intervals.append(above.at(LONG).interval())
     low, high = np.array(intervals, dtype=np.float64).T
     return 100 * float(np.mean(high < 0)), 100 * float(np.mean(low > 0))
 

@@ -13,7 +13,7 @@ from benchmarks.records import DOCS, RECORDS
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.curves import Curve, length_curves
 from nmt.evaluation.summary import Measured
-from nmt.report.style import draw_figure, style
+from nmt.report.style import save_figure, style
 
 TEST_SET = "by_length"
 GROUPS = {
@@ -37,6 +37,7 @@ def europarl_curves() -> dict[str, Curve]:
     return length_curves(measured, ["bleu"])["bleu"]
 
 
+@style()
 def europarl_figure() -> Figure:
     figure = Figure(figsize=(8, 4.4), layout="constrained")
     axes = figure.subplots()
@@ -52,8 +53,7 @@ def europarl_figure() -> Figure:
 
 
 def main() -> None:
-    with style():
-        draw_figure(europarl_figure, DOCS / "figures" / "europarl-by-length", ["png"])
+    save_figure(europarl_figure(), DOCS / "figures" / "europarl-by-length", ["png"])
 
 
 if __name__ == "__main__":

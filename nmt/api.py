@@ -102,14 +102,10 @@ def plot_alignment(
         ValueError: if the model has no attention, or the line was empty.
     """
     from nmt.report.heatmap import heatmap_figure
-    from nmt.report.style import style
 
     if result.weights is None:
         raise ValueError("plot_alignment: this result has no attention weights")
-    with style():
-        figure = heatmap_figure(result.row(1), title or result.text)
-        _save(figure, file)
-    return figure
+    return _saved(heatmap_figure(result.row(1), title or result.text), file)
 
 
 def plot_by_length(
@@ -123,17 +119,14 @@ def plot_by_length(
         file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
     """
     from nmt.report.figures import lengths_figure
-    from nmt.report.style import style
 
-    with style():
-        figure = lengths_figure(comparison, test_set or comparison.sets[0])
-        _save(figure, file)
-    return figure
+    return _saved(lengths_figure(comparison, test_set or comparison.sets[0]), file)
 
 
-def _save(figure: Figure, file: str | Path | None) -> None:
+def _saved(figure: Figure, file: str | Path | None) -> Figure:
     from nmt.report.style import save_figure
 
     if file is not None:
         path = Path(file)
         save_figure(figure, path.with_suffix(""), [path.suffix.removeprefix(".")])
+    return figure

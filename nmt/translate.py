@@ -94,10 +94,10 @@ def ask(language: str) -> None:
 def draw(row: dict[str, Any], folder: Path) -> None:
     """Draws the alignment of a line's best translation into a folder."""
     from nmt.report.heatmap import heatmap_figure
-    from nmt.report.style import draw_figure
+    from nmt.report.style import save_figure
 
     title = f"Attention: line {row['id']} and its translation"
-    draw_figure(lambda: heatmap_figure(row, title), folder / f"line-{row['id']}", ["png"])
+    save_figure(heatmap_figure(row, title), folder / f"line-{row['id']}", ["png"])
 
 
 if __name__ == "__main__":

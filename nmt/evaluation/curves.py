@@ -142,36 +142,27 @@ class Curve:
         widths = together * np.array([each.margin() for each in self.estimates])
         return self.score - widths, self.score + widths
 
-    def at(self, length: float) -> Estimate | None:
-        """Interpolates the estimate at a length; None outside the lengths of the curve."""
-        if not len(self.lengths) or not self.lengths[0] <= length <= self.lengths[-1]:
-            return None
+    def at(self, length: float) -> Estimate:
+        """Interpolates the estimate at a length; its score is NaN outside the lengths of the curve."""
+        inside = self.lengths[0] <= length <= self.lengths[-1]
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
         below, above = int(np.floor(place + 1e-9)), int(np.ceil(place - 1e-9))
-        share = place - below
+        share = place - below if inside else np.nan
         values = [
             (1 - share) * each[:, :, below] + share * each[:, :, above] for each in self.samples
         ]
         return combined(values, int(self.kernel.sentences[below]))
 
-    def relative(self, length: float = SHORT) -> Curve | None:
-        """Divides the curve by its value at a length; None if this value is unknown or not positive."""
-        (values,) = self.samples
-        places = np.flatnonzero(np.isclose(self.lengths, length))
-        if not len(places):
-            return None
-        base = values[:, :, places]
-        if not base[:, 0].mean() > 0:
-            return None
-        return Curve(self.kernel, [_parts_of_ratio(values, base)])
-
-    def retention(self, long: float = LONG) -> Estimate | None:
-        """Divides the score at `long` words by the score at `SHORT` words; None if one is unknown.
+    def relative(self, length: float = SHORT) -> Curve:
+        """Divides the curve by its value at a length; NaN if this value is unknown or not positive.
 
         For several runs it is the ratio of their means.
         """
-        curve = self.relative(SHORT)
-        return None if curve is None else curve.at(long)
+        (values,) = self.samples
+        base = values[:, :, np.isclose(self.lengths, length)]
+        if not base.size or not base[:, 0].mean() > 0:
+            base = np.full_like(values[:, :, :1], np.nan)
+        return Curve(self.kernel, [_parts_of_ratio(values, base)])
 
     def lost(self, share: float) -> tuple[float | None, ...]:
         """Finds the first length at which a share of the score at `SHORT` words is lost.
@@ -183,8 +174,6 @@ class Curve:
             edge of its band) does not fall so far where it is known.
         """
         curve = self.relative(SHORT)
-        if curve is None:
-            return None, None, None
         parts = (curve.score, *curve.band())
         return tuple(_first_below(self.lengths, part, 1 - share) for part in parts)
 
@@ -238,14 +227,9 @@ def length_curves(
     return curves
 
 
-def difference(first: Curve, second: Curve, *, paired: bool = False) -> Curve:
-    """Subtracts the second curve from the first, on the same sentences.
-
-    Args:
-        paired: both have the same trained models in the same order, so that seeds cancel.
-    """
-    (a,), (b,) = first.samples, second.samples
-    return Curve(first.kernel, [a - b] if paired else [a, b], compared=True)
+def difference(first: Curve, second: Curve) -> Curve:
+    """Subtracts the second curve from the first, on the same sentences."""
+    return Curve(first.kernel, [*first.samples, *second.samples], compared=True)
 
 
 def ratio(first: Curve, second: Curve) -> Curve:

@@ -65,10 +65,13 @@ class Estimate:
         width = self.margin(confidence)
         return Interval(self.score - width, self.score + width)
 
+    @property
+    def _standard_error(self) -> float:
+        return math.sqrt(_variance(self.resampled)) if self.error is None else self.error
+
     def margin(self, confidence: float = CONFIDENCE) -> float:
         """Returns half the width of a t interval from `error`, else from the resamples' error."""
-        error = math.sqrt(_variance(self.resampled)) if self.error is None else self.error
-        return error * float(stdtrit(self.df, (1 + confidence) / 2))
+        return self._standard_error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
@@ -78,31 +81,26 @@ class Estimate:
         tails = self._tails(threshold)
         return None if tails is None else min(1.0, 2 * min(tails))
 
-    def _tails(self, threshold: float) -> tuple[float, float] | None:
-        """Returns one-sided p-values for a true value above, and below, the threshold."""
-        if self.error is not None:
-            return _t_tails(self.score - threshold, self.error, self.df)
-        values = self.resampled[np.isfinite(self.resampled)] - threshold
-        if not len(values):
-            return None
-        beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
-        return float(beyond[0] / (len(values) + 1)), float(beyond[1] / (len(values) + 1))
-
-    def _careful_tails(self, threshold: float) -> tuple[float, float] | None:
-        """Returns `_tails` for tests that must not reject more often than their level."""
-        tails = self._tails(threshold)
-        if tails is None or self.error is not None:
-            return tails
-        if self.df < 1:  # one sentence has no variance
-            return None
-        error = math.sqrt(_variance(self.resampled))
-        above, below = _t_tails(self.score - threshold, error, self.df)
-        return max(tails[0], above), max(tails[1], below)
-
     def equivalence_p(self, margin: float) -> float | None:
         """Returns the p-value of two one-sided tests (Schuirmann, 1987) for a value within ±`margin`."""
-        lower, upper = self._careful_tails(-margin), self._careful_tails(margin)
+        lower, upper = self._tails(-margin, careful=True), self._tails(margin, careful=True)
         return None if lower is None or upper is None else max(lower[0], upper[1])
+
+    def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
+        """Returns one-sided p-values for a true value above, and below, the threshold.
+
+        Args:
+            careful: for tests that must not reject more often than their level.
+        """
+        by_t = _t_tails(self.score - threshold, self._standard_error, self.df)
+        if self.error is not None:
+            return by_t
+        values = self.resampled[np.isfinite(self.resampled)] - threshold
+        if not len(values) or (careful and self.df < 1):  # one sentence has no variance
+            return None
+        beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
+        above, below = (float(count / (len(values) + 1)) for count in beyond)
+        return (max(above, by_t[0]), max(below, by_t[1])) if careful else (above, below)
 
 
 def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation.records import Record, in_order, system_record
-from nmt.evaluation.resampling import interval_of, resampled_sums
+from nmt.evaluation.resampling import interval_row, resampled_sums
 from nmt.evaluation.scores.bleu import bleu
 
 POSITION = "position"  # `subset` of scores.csv
@@ -123,16 +123,5 @@ def position_losses(
         part = rows[(positions == position) | (position is None)]
         sums = resampled_sums(part, resamples)
         losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
-        low, high = interval_of(losses[1:])
-        yield {
-            "set": name,
-            "subset": POSITION,
-            "score": "bleu_loss",
-            "from": position,
-            "to": position,
-            "value": float(losses[0]),
-            "low": low,
-            "high": high,
-            "sentences": len(part),
-            "interval": "" if low is None else "sentences",
-        }
+        head = {"set": name, "subset": POSITION, "score": "bleu_loss"}
+        yield head | {"from": position, "to": position} | interval_row(losses, len(part))

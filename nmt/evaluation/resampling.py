@@ -11,7 +11,7 @@ Legend: N sentences, F numbers per sentence, R resamples.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,3 +82,20 @@ def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
     return Interval(float(low), float(high))
+
+
+def interval_row(values: np.ndarray, sentences: int) -> dict[str, Any]:
+    """Returns columns of scores.csv: `value`, `low`, `high`, `sentences` and `interval`.
+
+    Args:
+        values: (1 + R,) the value on the sentences, and on resamples.
+        sentences: number of these sentences.
+    """
+    low, high = interval_of(values[1:])
+    return {
+        "value": float(values[0]),
+        "low": low,
+        "high": high,
+        "sentences": sentences,
+        "interval": "" if low is None else "sentences",
+    }

@@ -9,7 +9,7 @@ import numpy as np
 from nmt.config import EvaluationConfig
 from nmt.evaluation.buckets import split_by_length
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.resampling import interval_of, resampled_sums
+from nmt.evaluation.resampling import interval_row, resampled_sums
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
 
@@ -85,17 +85,8 @@ class Measured:
         if not len(rows):
             return None
         resamples = self.resamples if len(rows) > 1 else 0  # resamples of one sentence are equal
-        value, *_ = values = self.scores[key].combine(resampled_sums(rows, resamples))
-        if not np.isfinite(value):
-            return None
-        low, high = interval_of(values[1:])
-        return {
-            "value": float(value),
-            "low": low,
-            "high": high,
-            "sentences": len(rows),
-            "interval": "" if low is None else "sentences",
-        }
+        values = self.scores[key].combine(resampled_sums(rows, resamples))
+        return interval_row(values, len(rows)) if np.isfinite(values[0]) else None
 
     def rows(
         self, test_set: str, key: str, inside: np.ndarray | None = None

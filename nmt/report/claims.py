@@ -334,8 +334,8 @@ def _figures(claim: Claim, curve: Curve) -> np.ndarray:
     """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
     if claim.statistic == "score":
         return curve.samples[0][:, :, 0]
-    kept = curve.relative(claim.short) if len(curve.lengths) == 2 else None
-    return kept.samples[0][:, :, 1] if kept else np.full((1, 1), np.nan)
+    kept = curve.relative(claim.short).samples[0]
+    return kept[:, :, 1] if kept.shape[2] == 2 else np.full((1, 1), np.nan)
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:

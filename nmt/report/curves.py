@@ -84,23 +84,23 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
+            if key not in keys or kind != "score":
+                continue
             longest = float(curve.lengths[-1])
-            long = LONG if longest >= LONG else int(longest)
-            own = curve.relative(SHORT) if kind == "score" and key in keys else None
-            first, last = curve.at(SHORT), curve.at(long)
-            kept = own.at(long) if own and long > SHORT else None
-            if not (own and first and last and kept) or not np.isfinite(kept.score):
+            long, own = min(LONG, int(longest)), curve.relative(SHORT)
+            first, last, kept = curve.at(SHORT), curve.at(long), own.at(long)
+            if long <= SHORT or not np.isfinite(kept.score):
                 continue
             values: dict[str, tuple[float | None, ...]] = {
                 f"at {SHORT} words": (first.score,),
                 f"at {long} words": (last.score,),
                 LEFT: (kept.score, *kept.interval()),
             }
-            constant = of_key.get(("constant", name))
-            flat = constant and constant.relative(SHORT)
-            if flat and (above := difference(own, flat).at(long)):
-                values[CONSTANT] = (kept.score - above.score,)
-                values[ABOVE] = (above.score, *above.interval())
+            if ("constant", name) in of_key:
+                above = difference(own, of_key["constant", name].relative(SHORT)).at(long)
+                if np.isfinite(above.score):
+                    values[CONSTANT] = (kept.score - above.score,)
+                    values[ABOVE] = (above.score, *above.interval())
             values[POINTS] = (last.score - first.score,)
             values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
             head = {"key": key, "name": name, "interval": kept.drawn, "longest": longest}

@@ -23,7 +23,7 @@ from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.curves import resampled_words
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
-from nmt.report.style import GREY, draw_figure, run_style, shown
+from nmt.report.style import GREY, run_style, save_figure, shown, style
 from nmt.report.tables import heading
 from nmt.utils.files import write_text
 from nmt.utils.progress import Stage
@@ -59,6 +59,8 @@ def draw_figures(
     Raises:
         InputError: if a file of a run cannot be read.
     """
+    if not formats:
+        return []
     drawings: dict[str, Callable[[], Figure]] = {}
     captions = []
     for name in comparison.sets:
@@ -88,13 +90,14 @@ def draw_figures(
     written = []
     with Stage("drawing", len(drawings), "figure", shown=progress) as stage:
         for stem, make in drawings.items():
-            written += draw_figure(make, folder / stem, formats)
+            written += save_figure(make(), folder / stem, formats)
             stage.advance()
     if not captioned:
         write_text(folder / "captions.txt", "".join(captions))
     return written
 
 
+@style()
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
 ) -> Figure:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmt.data.vocabulary import UNKNOWN_SYMBOL
-from nmt.report.style import shown
+from nmt.report.style import shown, style
 
 CELL = 0.145  # inches: a line of 7-point type with its spacing
 LETTER = 0.062  # inches: mean width of a letter at 7 points
@@ -28,8 +28,9 @@ SEED = "Figure 3"
 Item = TypeVar("Item")
 
 
+@style()
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
-    """Draws one line of alignments/<set>.jsonl as a figure; call and save inside `style()`.
+    """Draws one line of alignments/<set>.jsonl as a figure.
 
     Raises:
         ValueError: if the model has no attention.
@@ -40,8 +41,9 @@ def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
     return figure
 
 
+@style()
 def four_figure(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Draws up to four sentences as panels of one figure; call and save inside `style()`."""
+    """Draws up to four sentences as panels of one figure."""
     figure = _panels(rows)
     for axes, letter in zip(figure.axes, "abcd"[: len(rows)], strict=False):
         size = axes.xaxis.get_tick_params()["labelsize"]

@@ -1,7 +1,6 @@
-"""The style of all figures: sizes for print, colours that colour-blind readers can distinguish.
+"""The style of all figures: `figures.mplstyle`, and colours that colour-blind readers can distinguish.
 
-Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no global state. Text from
-data is shown literally: no dollar sign or backslash starts a formula.
+Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no global state.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -28,30 +27,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", ":")
 GREY = "#555555"
-
-LOOK: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.frameon": False,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 4,
-    "text.parse_math": False,
-    "text.usetex": False,
-    "svg.fonttype": "none",  # text stays text, which can be searched, copied and edited
-    "svg.hashsalt": "nmt",  # the same results give the same file
-    "pdf.fonttype": 42,
-    "savefig.dpi": 200,
-    "savefig.facecolor": "white",
-}
 
 # searched in this order for each glyph; the first is part of matplotlib
 _FAMILIES = (
@@ -76,23 +51,22 @@ def _installed_families() -> list[str]:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Applies the project's style to everything that is drawn and saved inside."""
-    look = LOOK | {"font.family": _installed_families()}
-    with matplotlib.rc_context(look), warnings.catch_warnings():
+    """Applies the project's style to everything that is drawn and saved inside.
+
+    A function that draws is decorated by `@style()`.
+    """
+    sheet = Path(__file__).with_name("figures.mplstyle")
+    fonts: dict[Any, Any] = {"font.family": _installed_families()}
+    with matplotlib.rc_context(fonts, sheet), warnings.catch_warnings():
         # scripts without an installed font are drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
 
 
-def draw_figure(make: Callable[[], Figure], path: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws the figure that `make` returns; returns its files `path`.png, `path`.svg, ..."""
-    with style():
-        return save_figure(make(), path, formats) if formats else []
-
-
+@style()
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes `path`.png, `path`.svg, ... (formats of matplotlib); call it inside `style()`."""
+    """Writes `path`.png, `path`.svg, ... (formats of matplotlib), and returns these files."""
     figure.draw_without_rendering()
     figure.set_layout_engine(None)  # lay out and measure once for all files
     box = figure.get_tightbbox().padded(0.05)

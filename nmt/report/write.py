@@ -36,8 +36,7 @@ def write_comparison(
         claims: decided claims, also shown on the page.
     """
     write_tables(comparison, folder / "tables")
-    if figures:
-        draw_figures(comparison, folder / "figures", figures, captioned=False)
+    draw_figures(comparison, folder / "figures", figures, captioned=False)
     if claims is not None:
         write_text(folder / "claims.md", claims.markdown())
         log.info("claims: %s: %s", claims.title, folder / "claims.md")

@@ -1,7 +1,5 @@
 """Figures: what is drawn where, from the numbers of the frames."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -12,7 +10,7 @@ from nmt.report.comparison import compare_runs
 from nmt.report.figures import BLEU_PARTS, caption, draw_figures, lengths_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
-from nmt.report.style import draw_figure, style
+from nmt.report.style import save_figure
 from tests.helpers.run_folders import make_run
 
 
@@ -37,14 +35,14 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
     names += [f"heatmap-{row['id']}" for row in (kept[0], kept[-1])]
     assert [file.name for file in files] == [f"newstest-{name}.svg" for name in names]
     text = caption(comparison, "newstest")
-    make = partial(lengths_figure, comparison, "newstest", BLEU_PARTS, text)
-    [again] = draw_figure(make, tmp_path / "again", ["svg"])
+    figure = lengths_figure(comparison, "newstest", BLEU_PARTS, text)
+    [again] = save_figure(figure, tmp_path / "again", ["svg"])
     assert again.read_bytes() == files[0].read_bytes()
 
 
 def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
     """Those of runs with attention have alignments, too."""
-    monkeypatch.setattr("nmt.report.figures.draw_figure", lambda make, path, formats: [path])
+    monkeypatch.setattr("nmt.report.figures.save_figure", lambda figure, path, formats: [path])
     drawn = draw_figures(comparison, tmp_path, ["pdf"], captioned=False)
     names = [path.name.removeprefix("newstest-") for path in drawn if "newstest" in path.name]
     fours = [f"RNNsearch-50 seed {seed}-four" for seed in (1, 2)]
@@ -59,14 +57,13 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
     """It is held in memory as a whole, and a line of a test set may be of any length."""
     long = row(["a"] * 600 + ["</s>"], ["b"] * 3 + ["</s>"])
-    (file,) = draw_figure(lambda: heatmap_figure(long), tmp_path / "h", ["png"])
+    (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
 
 
 def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison):
-    with style():
-        figure = lengths_figure(comparison, "newstest")
-        details = lengths_figure(comparison, "newstest", ["nll_per_word"])
+    figure = lengths_figure(comparison, "newstest")
+    details = lengths_figure(comparison, "newstest", ["nll_per_word"])
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         *("BLEU, all", "BLEU, no UNK", "Brevity penalty", "BLEU without brevity penalty")
     ]
@@ -106,9 +103,8 @@ def test_a_control_cancels_what_is_hard_for_both(comparison):
 
 def test_heatmap_cells_are_square_and_grey_from_black_to_white():
     sentence = row(["a", "bb", "ccc", "</s>"], ["x", "y", "</s>"])
-    with style():
-        figure = heatmap_figure(sentence, "Attention: line 7")
-        axes, scale = figure.axes
+    figure = heatmap_figure(sentence, "Attention: line 7")
+    axes, scale = figure.axes
     assert [text.get_text() for text in figure.texts] == ["Attention: line 7"]
     assert (scale.get_ylim(), scale.get_ylabel()) == ((0, 1), "attention weight")
     [image] = axes.images
@@ -128,7 +124,7 @@ def test_text_is_shown_literally_in_every_format(tmp_path, recwarn):
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "_{a}", "\U0001f600", "a" * 300, "</s>"]
     written = row(words, ["Ж", "日本", "عربي", "\x00\x1b", "", "</s>"])
     rows = [written, row(["a", "</s>"], ["x", "</s>"], 1), row(["b", "</s>"], ["y", "</s>"], 2)]
-    files = draw_figure(lambda: four_figure(rows), tmp_path / "a=b", ["png", "pdf", "svg"])
+    files = save_figure(four_figure(rows), tmp_path / "a=b", ["png", "pdf", "svg"])
     assert [file.name for file in files] == ["a_b.png", "a_b.pdf", "a_b.svg"]
     starts = (b"\x89PNG", b"%PDF", b"<?xml")
     assert all(f.read_bytes().startswith(s) for f, s in zip(files, starts, strict=True))

@@ -113,6 +113,19 @@ def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
     assert bleu_by_length(compare_runs([FinishedRun("bare", {})])) == ""
 
 
+def test_the_papers_figures() -> None:
+    rows = tables.paper_table().frame.map(str).set_index("System")
+    assert len(rows) == 6
+    assert rows.loc["RNNsearch-50", ["BLEU all", "BLEU no UNK"]].tolist() == ["26.75", "34.16"]
+    assert rows.loc["RNNencdec-30", ["Updates", "Device"]].tolist() == [
+        "846\u202f000",
+        "TITAN Black",
+    ]
+    assert rows.loc["RNNsearch-50*", "Hours"] == "252"
+    assert rows.loc["RNNencdec-50", "Dev. NLL"] == "43.6"
+    assert rows.loc["Moses", ["BLEU all", "Updates"]].tolist() == ["33.30", "–"]
+
+
 def test_training_and_settings_say_what_differs(runs: list[FinishedRun]) -> None:
     training = tables.training_table(runs)
     assert str(cell(training, runs[2].label, "Parameters")) == "2\u202f345\u202f678"
