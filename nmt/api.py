@@ -61,8 +61,8 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     from nmt.evaluation.table import COLUMNS
     from nmt.report.runs import find_runs
 
-    finished, _ = find_runs(as_list(runs))
-    table = pd.concat([run.scores.assign(run=run.label) for run in finished], ignore_index=True)
+    tables = [run.scores.assign(run=run.label) for run in find_runs(as_list(runs))]
+    table = pd.concat(tables, ignore_index=True)
     return table[["run", *COLUMNS]]
 
 

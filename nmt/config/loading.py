@@ -105,8 +105,8 @@ def check_together(config: Config) -> None:
     if model.alignment is not None and not scoring:
         raise InputError(f"scoring=none: {title} needs a scoring")
     edges = list(config.evaluation.edges or ())
-    if edges != sorted(set(edges)):
-        raise InputError(f"evaluation.edges={edges}: must be increasing")
+    if [0, *edges] != sorted({0, *edges}):
+        raise InputError(f"evaluation.edges={edges}: must be increasing from 1 or more")
     if isinstance(config.threads, str) and config.threads != "auto":
         raise InputError(f"threads={config.threads}: must be a whole number, or auto")
 

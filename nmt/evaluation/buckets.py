@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nmt.utils.errors import InputError
-
 
 def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
     """Returns the first and last length of each bucket; None as the last of the open bucket.
@@ -13,17 +11,10 @@ def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
     Args:
         edges: last length of each bucket, ascending from 1 or more.
 
-    Raises:
-        InputError: if the edges do not ascend, naming the key.
-
     >>> buckets([10, 20])
     [(1, 10), (11, 20), (21, None)]
     """
     lasts = list(edges)
-    if any(low >= high for low, high in zip([0, *lasts], lasts, strict=False)):
-        raise InputError(
-            f"evaluation.edges={lasts}: must ascend from 1 or more, such as [10, 20, 30]"
-        )
     return list(zip([1, *(last + 1 for last in lasts)], [*lasts, None], strict=True))
 
 

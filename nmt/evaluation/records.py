@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.loading import check_set_name
+from nmt.data.lines import read_lines
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.utils.files import refuse_unreadable, write_atomically
 
@@ -65,8 +66,8 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
 
 def read_translations(folder: str | Path, name: str) -> list[Record]:
     """Reads `translations/<name>.jsonl`; raises InputError that names the file (and line)."""
-    needed = {"id", "source", "reference", "hypothesis", "detokenised", "length"}
-    return _read_lines(Path(folder) / "translations" / f"{name}.jsonl", needed)
+    needed = ("id", "source", "reference", "hypothesis", "detokenised", "length")
+    return read_rows(Path(folder) / "translations" / f"{name}.jsonl", *needed)
 
 
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
@@ -83,10 +84,23 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
 
 def read_alignments(folder: str | Path, name: str) -> list[Record]:
     """Reads `alignments/<name>.jsonl`; raises InputError like `read_translations`."""
-    needed = {"id", "source", "target", "weights"}
-    rows = _read_lines(Path(folder) / "alignments" / f"{name}.jsonl", needed)
-    for row in rows:
-        row.setdefault("length", len(row["source"]) - 1)
+    needed = ("id", "length", "source", "target", "weights")
+    return read_rows(Path(folder) / "alignments" / f"{name}.jsonl", *needed)
+
+
+def read_rows(path: Path, *needed: str) -> list[Record]:
+    """Reads a file with a JSON object on each line, plain or compressed.
+
+    Raises:
+        InputError: naming the file and the line that is no object, or lacks one of the keys `needed`.
+    """
+    rows: list[Record] = []
+    for number, line in enumerate(read_lines(path), 1):
+        with refuse_unreadable(f"{path}:{number}", f"an object with {', '.join(needed)}"):
+            row = dict(json.loads(line))
+            if missing := set(needed) - row.keys():
+                raise KeyError(*sorted(missing))
+        rows.append(row)
     return rows
 
 
@@ -150,14 +164,13 @@ def _json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):  # small weights keep 5 digits: energies are logarithms
-        return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
-    return value
+def _rounded(row: Mapping[str, Any]) -> Any:
+    return json.loads(_json(row), parse_float=_round)
+
+
+def _round(text: str) -> float:
+    value = float(text)  # small weights keep 5 digits: energies are logarithms
+    return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
 
 
 def _one_line(text: str) -> str:
@@ -168,17 +181,3 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
     # A lone surrogate cannot be UTF-8; the tokens of a damaged line must not end an evaluation.
     encoded = (f"{line}\n".encode("utf-8", "replace") for line in lines)
     write_atomically(Path(path), lambda stream: stream.writelines(encoded))
-
-
-def _read_lines(path: Path, needed: set[str]) -> list[Record]:
-    kind = f"an object with {', '.join(sorted(needed))}"
-    with refuse_unreadable(path, "text"):
-        lines = path.read_bytes().splitlines()
-    rows: list[Record] = []
-    for number, line in enumerate(lines, start=1):
-        with refuse_unreadable(f"{path}:{number}", kind):
-            row = dict(json.loads(line))
-            if missing := needed - row.keys():
-                raise KeyError(*sorted(missing))
-            rows.append(row)
-    return rows

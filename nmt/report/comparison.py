@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,6 @@ class Comparison:
     retention: pd.DataFrame
     differences: pd.DataFrame
     notes: dict[str, list[str]]  # for readers, by test set
-    unfinished: Sequence[Path]  # folders of unfinished runs
 
     @cached_property
     def sets(self) -> list[str]:
@@ -111,13 +109,13 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
         raise InputError("runs: must be given, or systems with source and reference")
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
-    runs, unfinished = find_runs(config.runs)
+    runs = find_runs(config.runs)
     separate_texts(runs)
     runs += read_systems(config, runs)
     separate_texts(runs)
     added = add_scores(files, runs)
     wanted = None if given is None or files else list(given)
-    return compare_runs(runs, wanted, added, config.resamples, unfinished, shown=shown)
+    return compare_runs(runs, wanted, added, config.resamples, shown=shown)
 
 
 def compare_runs(
@@ -125,7 +123,6 @@ def compare_runs(
     wanted: Sequence[str] | None = None,
     added: Sequence[Score] = (),
     resamples: int = 1000,
-    unfinished: Sequence[Path] = (),
     *,
     shown: bool = False,
 ) -> Comparison:
@@ -137,7 +134,6 @@ def compare_runs(
             None: all that the runs have.
         added: further scores, whose statistics are in the records.
         resamples: bootstrap resamples behind intervals and tests; 0: no tests.
-        unfinished: folders of runs that have not finished.
         shown: show progress.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
@@ -161,7 +157,7 @@ def compare_runs(
     frame = pd.concat(scores, ignore_index=True)
     tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
     about = describe(frame, runs, added)
-    return Comparison(list(runs), frame, about, **tables, notes=notes, unfinished=unfinished)
+    return Comparison(list(runs), frame, about, **tables, notes=notes)
 
 
 def describe(

@@ -24,7 +24,6 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import Comparison
-from nmt.report.curves import LEFT
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import style
@@ -178,15 +177,12 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     with its interval (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs
-    values: dict[str, Any] = {}
-    for name in comparison.sets:
-        whole = comparison.whole(name)
-        for row in whole[whole["key"].isin(SUMMARY)].itertuples():
-            values[f"test/{name}/{row.key}"] = row.value
-    frame = comparison.retention
-    for row in frame[(frame["key"] == "bleu") & (frame["statistic"] == LEFT)].itertuples():
-        for ending, value in (("", row.value), ("_low", row.low), ("_high", row.high)):
-            values[f"test/{row.set}/bleu_retention{ending}"] = value
+    whole = comparison.scores.query("bucket == 'all' and key in @SUMMARY")
+    values: dict[str, Any] = {f"test/{r.set}/{r.key}": r.value for r in whole.itertuples()}
+    kept = comparison.retention.query("key == 'bleu' and statistic == @LEFT")
+    for row in kept.itertuples():
+        name = f"test/{row.set}/bleu_retention"
+        values |= {name: row.value, f"{name}_low": row.low, f"{name}_high": row.high}
     about = flatten(run.results)
     values |= {key: about.get(name) for key, name in ABOUT.items()}
     return {key: value for key, value in values.items() if not pd.isna(value)}

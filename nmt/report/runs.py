@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,8 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.text import printable
+
+log = logging.getLogger(__name__)
 
 UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
 
@@ -122,19 +125,15 @@ class FinishedRun:
         return read(self.folder, name)
 
 
-def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[Path]]:
-    """Reads the runs in folders, sweep folders and globs, each once, with unique labels.
+def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
+    """Reads the finished runs in folders, sweep folders and globs, each once, with unique labels.
 
     A folder stands for all runs inside it, at any depth; numbered jobs are sorted by number.
-
-    Returns:
-        The finished runs, and the folders of unfinished runs.
 
     Raises:
         InputError: if a pattern matches no finished run, or `results.json` cannot be read.
     """
     finished: dict[Path, FinishedRun] = {}
-    unfinished: dict[Path, None] = {}
     for pattern in map(str, patterns):
         roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
         marks = [p for root in roots for n in (results.FILE, ".hydra") for p in Path(root).rglob(n)]
@@ -145,8 +144,9 @@ def find_runs(patterns: Iterable[str | Path]) -> tuple[list[FinishedRun], list[P
         for folder in done:
             if folder.resolve() not in finished:
                 finished[folder.resolve()] = read_run(folder)
-        unfinished |= dict.fromkeys(folder for folder in folders if folder not in done)
-    return label_apart(list(finished.values())), list(unfinished)
+        if unfinished := [str(folder) for folder in folders if folder not in done]:
+            log.info("unfinished runs left out: %s", ", ".join(unfinished))
+    return label_apart(list(finished.values()))
 
 
 def read_run(folder: str | Path) -> FinishedRun:

@@ -7,8 +7,6 @@ runs, or a source file with its references.
 from __future__ import annotations
 
 import csv
-import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from nmt.config.commands import CompareConfig
 from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
-from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.records import Record, in_order, read_rows, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.evaluation.table import score_table
 from nmt.report.runs import FinishedRun
@@ -208,17 +206,12 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     """
     file = check_file(path, key)
     if ".jsonl" in file.suffixes:
-        rows = []
-        for number, line in enumerate(read_lines(file), 1):
-            with refuse_unreadable(f"{path}:{number}", "an object of JSON"):
-                rows.append(dict(json.loads(line)))
-        table = pd.DataFrame(rows)
+        table = pd.DataFrame(read_rows(file))
     else:
         with refuse_unreadable(f"{key}={path}", "a table with a heading"):
-            text = io.StringIO("\n".join(read_lines(file)))
             # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
             table = pd.read_csv(
-                text, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
+                file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
                 keep_default_na=False, na_values=[""],
             )  # fmt: skip
     if not set(names) & set(table):
@@ -232,42 +225,39 @@ def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[Fr
     Args:
         files: by the name of the score, a table with a column of that name and one row per sentence
             in the order of the test set. If there are several, a column `system` names the run or
-            system, and a column `set` the test set. Instead of a table, a mapping from systems to
-            tables.
+            system, and a column `set` the test set.
     """
-    by_label = {run.label: run for run in runs}
-    for name, given in files.items():
-        scored = 0
-        for system, path in ({"": given} if isinstance(given, str) else given).items():
-            key = f"scores.{name}" + (f".{system}" if system else "")
-            table = read_table(path, key, name)
-            key += f"={path}"
-            if system or (len(runs) == 1 and "system" not in table):
-                table["system"] = system or runs[0].label
-            if "system" not in table:
-                raise InputError(f"{key}: no column 'system'; or use scores.{name}.SYSTEM=F")
-            with refuse_unreadable(key, f"numbers in column {name}"):
-                table[name] = pd.to_numeric(table[name])
-            for label, rows in table[table["system"].isin(by_label)].groupby("system"):
-                scored += _add_column(by_label[str(label)], rows, name, key)
-        if not scored:
-            raise InputError(f"scores.{name}: no row names one of {', '.join(by_label)}")
+    for name, path in files.items():
+        where = f"scores.{name}={path}"
+        table = read_table(str(path), f"scores.{name}", name)
+        if "system" not in table:
+            if len(runs) > 1:
+                raise InputError(f"{where}: no column 'system', which names the system of a row")
+            table["system"] = runs[0].label
+        with refuse_unreadable(where, f"numbers in column {name}"):
+            table[name] = pd.to_numeric(table[name])
+        scored = [
+            _add_column(run, test_set, table[table["system"] == run.label], name, where)
+            for run in runs
+            for test_set in run.sets
+        ]
+        if not any(scored):
+            raise InputError(f"{where}: no row names one of {', '.join(r.label for r in runs)}")
     return [FromFile(name) for name in files]
 
 
-def _add_column(run: FinishedRun, table: pd.DataFrame, score: str, where: str) -> int:
-    """Adds the numbers of one run to its records; returns how many."""
-    added = 0
-    for name in run.sets:
-        values = (table[table["set"] == name] if "set" in table else table)[score]
-        records = in_order(run.translations(name))
-        if len(values) not in (0, len(records)):
-            raise InputError(
-                f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
-                f"{name}; name systems in a column 'system' and test sets in a column 'set'"
-            )
-        for record, value in zip(records, values, strict=False):
-            if pd.notna(value):
-                record.setdefault("statistics", {})[score] = [float(value), 1.0]
-                added += 1
-    return added
+def _add_column(
+    run: FinishedRun, test_set: str, table: pd.DataFrame, score: str, where: str
+) -> bool:
+    """Adds the numbers of one run to its records of a test set, if the table has any."""
+    values = (table[table["set"] == test_set] if "set" in table else table)[score]
+    records = in_order(run.translations(test_set))
+    if len(values) not in (0, len(records)):
+        raise InputError(
+            f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
+            f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
+        )
+    for record, value in zip(records, values, strict=False):
+        if pd.notna(value):
+            record.setdefault("statistics", {})[score] = [float(value), 1.0]
+    return bool(values.notna().any())

@@ -41,8 +41,6 @@ def write_comparison(
         write_text(folder / "claims.md", claims.markdown())
         log.info("claims: %s: %s", claims.title, folder / "claims.md")
     page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
-    if comparison.unfinished:
-        log.info("unfinished runs left out: %s", ", ".join(map(str, comparison.unfinished)))
     runs = counted(len(comparison.runs), "run")
     log.info("%s compared: %s\n%s", runs, page, bleu_by_length(comparison))
     return page

@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 
 from nmt.evaluation.buckets import bucket_name, buckets, split_by_length
-from nmt.utils.errors import InputError
 
 EDGES = [10, 20, 30, 40, 50, 60]
 
@@ -18,9 +16,3 @@ def test_every_length_falls_between_the_ends_of_its_bucket():
 def test_no_edge_is_one_open_bucket():
     ((first, last, inside),) = split_by_length(np.array([1, 500]), [])
     assert (first, last, inside.tolist()) == (1, None, [True, True])
-
-
-@pytest.mark.parametrize("edges", [[10, 10], [20, 10], [0, 5], [-3]])
-def test_edges_that_do_not_ascend_are_refused(edges):
-    with pytest.raises(InputError, match=r"evaluation\.edges="):
-        buckets(edges)

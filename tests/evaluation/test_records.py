@@ -48,7 +48,7 @@ def test_a_sentence_counts_once():
 
 
 def test_alignments_are_rounded_and_null_without_attention(tmp_path):
-    tokens = {"source": ["a", "cat", "</s>"], "target": ["</s>"]}
+    tokens = {"length": 2, "source": ["a", "cat", "</s>"], "target": ["</s>"]}
     attention = {
         **tokens,
         "id": 1,
@@ -59,7 +59,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     none = {"id": 0, "weights": None, "attention_entropy": None} | tokens
     write_alignments(tmp_path, "x", [attention, none])
     first, second = read_alignments(tmp_path, "x")
-    assert first == none | {"length": 2}
+    assert first == none
     assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["score"] == -4.2
@@ -69,9 +69,9 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
     write_translations(tmp_path, "x", [record(0), record(1)])
     path = tmp_path / "translations" / "x.jsonl"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(InputError, match=r"x\.jsonl:2: not an object with detokenised"):
+    with pytest.raises(InputError, match=r"x\.jsonl:2: not an object with id"):
         read_translations(tmp_path, "x")
-    with pytest.raises(InputError, match=r"y\.jsonl: No such file"):
+    with pytest.raises(InputError, match=r"y\.jsonl.*No such file"):
         read_translations(tmp_path, "y")
 
 

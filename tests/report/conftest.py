@@ -21,7 +21,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runs(sweep: Path) -> list[FinishedRun]:
-    return find_runs([sweep])[0]
+    return find_runs([sweep])
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: 
 def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> None:
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
-    runs, _ = find_runs([tmp_path])
+    runs = find_runs([tmp_path])
     found = compare_runs(runs, ["bleu", "ter"], resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
     assert len(found.whole("newstest").query("score == 'ter'")) == 2

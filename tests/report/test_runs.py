@@ -19,13 +19,16 @@ def run(label: str = "a", folder: str = "", **config: Any) -> FinishedRun:
     return FinishedRun(label, results, Path(folder) if folder else None)
 
 
-def test_jobs_come_in_the_order_of_their_numbers_and_unfinished_ones_apart(tmp_path: Path) -> None:
+def test_jobs_come_in_the_order_of_their_numbers_without_unfinished_ones(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "nmt")
     for number in (10, 2):
         make_run(tmp_path / str(number), seed=number, pairs=20, kept=2)
     (tmp_path / "3" / ".hydra").mkdir(parents=True)
-    runs, unfinished = find_runs([tmp_path, tmp_path / "2", str(tmp_path / "*")])
+    runs = find_runs([tmp_path, tmp_path / "2", str(tmp_path / "*")])
     assert [run.folder.name for run in runs if run.folder] == ["2", "10"]
-    assert unfinished == [tmp_path / "3"]
+    assert caplog.messages == [f"unfinished runs left out: {tmp_path / '3'}"]
 
 
 def test_jobs_in_nested_folders_are_told_apart_by_their_paths(tmp_path: Path) -> None:
@@ -34,7 +37,7 @@ def test_jobs_in_nested_folders_are_told_apart_by_their_paths(tmp_path: Path) ->
             folder = make_run(tmp_path / model / f"seed-{seed}", model=model, pairs=20, kept=2)
             results = json.loads((folder / "results.json").read_text())
             (folder / "results.json").write_text(json.dumps({**results, "name": "same"}))
-    labels = [run.label for run in find_runs([tmp_path])[0]]
+    labels = [run.label for run in find_runs([tmp_path])]
     suffixes = ["seed-1]", "seed-2]", "seed-1]", "seed-2]"]
     assert [label.rpartition(" [")[2] for label in labels] == suffixes
     assert len(set(labels)) == 4

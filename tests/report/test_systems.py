@@ -85,7 +85,7 @@ def test_a_constant_error_rate_has_scores_of_tokens_alone(tmp_path: Path) -> Non
     assert {"sacrebleu", "chrf"} <= own - constant
 
 
-@pytest.mark.parametrize("kind", ["tsv", "jsonl", "each"])
+@pytest.mark.parametrize("kind", ["tsv", "jsonl"])
 def test_numbers_of_another_tool_are_a_score(
     text: dict[str, Any], tmp_path: Path, kind: str
 ) -> None:
@@ -94,18 +94,13 @@ def test_numbers_of_another_tool_are_a_score(
     rows = [(name, number) for name, column in numbers.items() for number in column]
     if kind == "jsonl":
         given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
-    elif kind == "tsv":
+    else:
         text["systems"]["2014"] = text["systems"][
             "mine"
         ]  # a name is text, also if it has digits only
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
         given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
-    else:
-        given = {
-            name: write(tmp_path / f"{name}.tsv", ["comet", *(str(x or "") for x in column)])
-            for name, column in numbers.items()
-        }
     found = compare(CompareConfig(**text, scores={"comet": given}, resamples=50))
     assert value(found, "mine", "comet") == pytest.approx(0.45)
     assert value(found, "other", "comet") == pytest.approx(0.3)
@@ -167,11 +162,6 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"lengths": "chars"}, "no column chars"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
-        ({"scores": {"comet": {"gone": "one.tsv"}}}, "no row names one of mine"),
-        (
-            {"scores": {"comet": {"mine": "short.txt"}}},
-            r"scores\.comet\.mine=short\.txt: no column",
-        ),
         ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
         ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),

@@ -107,7 +107,6 @@ def build_page(
             }
             for name in sets
         ],
-        unfinished=["/".join(folder.parts[-2:]) for folder in comparison.unfinished],
         fewest=FEWEST,
         level=LEVEL,
         training=training_table(runs),

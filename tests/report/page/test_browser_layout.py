@@ -94,7 +94,7 @@ def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
     assert not opened.page.is_visible("#length-section")
     assert "No sentence was kept" in opened.page.inner_text("#explorer-section")
     opened.close()
-    alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)])[0]
+    alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)])
     single = Opened(chromium, build_page(compare_runs(alone), tmp_path / "single.html"))
     assert lines(single.page) == 0  # too few sentences for a curve
     assert single.page.locator("#length-chart .mark-symbol path").count() > 4

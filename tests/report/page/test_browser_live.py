@@ -29,7 +29,7 @@ def live_runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     for name, trained in MODELS.items():
         run = make_run(folder / name, model=name.partition("-")[0], pairs=40, kept=4)
         write_live(trained, run)
-    return find_runs([folder])[0]
+    return find_runs([folder])
 
 
 @pytest.fixture(scope="module")
