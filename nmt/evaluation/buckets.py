@@ -1,6 +1,7 @@
 """Buckets of sentence length."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +35,19 @@ def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndar
     return np.searchsorted(np.asarray(edges), np.asarray(lengths), side="left").astype(np.int64)
 
 
-def split_by_length(
-    lengths: np.ndarray, edges: Sequence[int]
-) -> Iterator[tuple[int, int | None, np.ndarray]]:
-    """Yields first and last length of each bucket, and which lengths are inside it: (N,) bool."""
-    indices = assign(lengths, edges)
-    for index, (first, last) in enumerate(buckets(edges)):
-        yield first, last, indices == index
+def parts_by_length(
+    lengths: np.ndarray, edges: Sequence[int] | None
+) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Yields the whole set, and then each bucket: columns that name it, and which lengths are inside.
+
+    Args:
+        lengths: (N,)
+        edges: last length of each bucket; None: the whole set only.
+
+    Yields:
+        `bucket` (`all`, `1-10`), `from` and `to`; (N,) bool.
+    """
+    yield {"bucket": "all", "from": None, "to": None}, np.ones(len(lengths), dtype=bool)
+    indices = assign(lengths, edges or ())
+    for index, (first, last) in enumerate(buckets(edges) if edges is not None else ()):
+        yield {"bucket": bucket_name(first, last), "from": first, "to": last}, indices == index

@@ -64,12 +64,6 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
     _write_lines(f"{stem}.detok.txt", (_one_line(row["detokenised"]) for row in ordered))
 
 
-def read_translations(folder: str | Path, name: str) -> list[Record]:
-    """Reads `translations/<name>.jsonl`; raises InputError that names the file (and line)."""
-    needed = ("id", "source", "reference", "hypothesis", "detokenised", "length")
-    return read_rows(Path(folder) / "translations" / f"{name}.jsonl", *needed)
-
-
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
     """Writes `alignments/<name>.jsonl` in a run folder; every float rounded to 5 digits.
 
@@ -82,25 +76,16 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
     _write_lines(path, (_json(_rounded(row)) for row in in_order(rows)))
 
 
-def read_alignments(folder: str | Path, name: str) -> list[Record]:
-    """Reads `alignments/<name>.jsonl`; raises InputError like `read_translations`."""
-    needed = ("id", "length", "source", "target", "weights")
-    return read_rows(Path(folder) / "alignments" / f"{name}.jsonl", *needed)
-
-
-def read_rows(path: Path, *needed: str) -> list[Record]:
+def read_rows(path: Path) -> list[Record]:
     """Reads a file with a JSON object on each line, plain or compressed.
 
     Raises:
-        InputError: naming the file and the line that is no object, or lacks one of the keys `needed`.
+        InputError: naming the file and the line that is no object.
     """
-    rows: list[Record] = []
+    rows = []
     for number, line in enumerate(read_lines(path), 1):
-        with refuse_unreadable(f"{path}:{number}", f"an object with {', '.join(needed)}"):
-            row = dict(json.loads(line))
-            if missing := set(needed) - row.keys():
-                raise KeyError(*sorted(missing))
-        rows.append(row)
+        with refuse_unreadable(f"{path}:{number}", "an object of JSON"):
+            rows.append(dict(json.loads(line)))
     return rows
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.buckets import bucket_name, split_by_length
+from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.resampling import Combine, interval_of, resampled_sums
 
 TIE = 1e-9  # scores that differ by less are equal up to rounding
@@ -32,7 +32,7 @@ def compare(
     tables: Mapping[str, np.ndarray],
     combine: Combine,
     lengths: np.ndarray,
-    edges: Sequence[int],
+    edges: Sequence[int] | None,
     resamples: int = 1000,
 ) -> Iterator[dict[str, Any]]:
     """Compares every pair of systems by a score, on the whole set and in each length bucket.
@@ -41,7 +41,7 @@ def compare(
         tables: by system, the statistics (N, F) of the same N sentences in the same order.
         combine: sums (..., F) -> scores (...).
         lengths: (N,) the lengths that select buckets.
-        edges: last length of each bucket.
+        edges: last length of each bucket; None: the whole set only.
 
     Yields:
         For each pair a row for the whole set (`bucket` is `all`), then one for each bucket, if both
@@ -51,12 +51,8 @@ def compare(
         of buckets with a p; for the whole set p itself).
     """
     names, table = [*tables], np.stack([*tables.values()], axis=1)  # (N, S, F)
-    parts: list[tuple[dict[str, Any], np.ndarray]]
-    parts = [({"bucket": "all", "from": 1, "to": None}, np.ones(len(lengths), dtype=bool))]
-    for first, last, inside in split_by_length(lengths, edges):
-        parts.append(({"bucket": bucket_name(first, last), "from": first, "to": last}, inside))
     scored = []
-    for head, inside in parts:
+    for head, inside in parts_by_length(lengths, edges):
         if inside.any():
             sums = resampled_sums(table[inside].reshape(inside.sum(), -1), resamples)
             values = combine(sums.reshape(-1, *table.shape[1:]))  # (1 + R, S)

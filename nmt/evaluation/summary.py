@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nmt.config import EvaluationConfig
-from nmt.evaluation.buckets import split_by_length
+from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import interval_row, resampled_sums
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
@@ -95,15 +95,11 @@ class Measured:
 
         A bucket without a defined score has no row.
         """
-        inside = np.ones(len(self.ids), dtype=bool) if inside is None else inside
-        parts: list[tuple[dict[str, Any], np.ndarray]] = [({}, inside)]
-        if self.scores[key].by_length:
-            for first, last, part in split_by_length(self.lengths, self.edges):
-                parts.append(({"from": first, "to": last}, inside & part))
         subset = "no_unk" if key == NO_UNK.key else "all"
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
-        for where, part in parts:
-            numbers = self.of(key, part)
+        edges = self.edges if self.scores[key].by_length else None
+        for where, part in parts_by_length(self.lengths, edges):
+            numbers = self.of(key, part if inside is None else part & inside)
             if numbers is not None:
                 yield head | where | numbers
 

@@ -286,9 +286,9 @@ class SetComparison:
                 continue
             lengths, tables = common_tables([*having.values()], score.key)
             compared = dict(zip(having, tables, strict=True))
-            for row in significance.compare(compared, score.combine, lengths, edges, resamples):
-                if score.by_length or row["bucket"] == "all":
-                    yield {"score": score.key, **row}
+            parts = edges if score.by_length else None
+            for row in significance.compare(compared, score.combine, lengths, parts, resamples):
+                yield {"score": score.key, **row}
 
     def notes(self) -> list[str]:
         """Returns what a reader must know about the scores on this set."""

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,8 @@ import pandas as pd
 
 from nmt.config.commands import INITIAL_CHECKPOINT
 from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
-from nmt.evaluation import records, results
-from nmt.evaluation.records import Record
+from nmt.evaluation import results
+from nmt.evaluation.records import Record, read_rows
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.text import printable
@@ -109,20 +109,16 @@ class FinishedRun:
             InputError: naming the file and line that cannot be read.
         """
         if test_set not in self.records:
-            self.records[test_set] = self._read(records.read_translations, "translations", test_set)
+            self.records[test_set] = self._rows("translations", test_set)
         return self.records[test_set]
 
     def alignments(self, test_set: str) -> list[Record]:
         """Returns the alignment records of the kept sentences; raises like `translations`."""
-        stored = self.stored.get(test_set, test_set)
-        return self._read(records.read_alignments, "alignments", stored)
+        return self._rows("alignments", self.stored.get(test_set, test_set))
 
-    def _read(
-        self, read: Callable[[Path, str], list[Record]], kind: str, name: str
-    ) -> list[Record]:
-        if self.folder is None or not (self.folder / kind / f"{name}.jsonl").is_file():
-            return []
-        return read(self.folder, name)
+    def _rows(self, kind: str, name: str) -> list[Record]:
+        path = (self.folder or Path()) / kind / f"{name}.jsonl"
+        return read_rows(path) if self.folder and path.is_file() else []
 
 
 def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:

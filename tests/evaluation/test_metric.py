@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed
 
-from nmt.evaluation.buckets import bucket_name, split_by_length
+from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.metric import ScoreByLength
 from nmt.evaluation.scores.bleu import sentence_statistics
 from tests.evaluation.conftest import sacrebleu
@@ -19,11 +19,11 @@ EDGES = [10, 25, 40, 60]
 def expected_scores(pairs, edges=EDGES):
     """sacrebleu on the text of all sentences, and of each bucket that has any."""
     lengths = np.array([len(reference) for _, reference in pairs])
-    scores = {"all": sacrebleu(pairs).score}
-    for first, last, inside in split_by_length(lengths, edges):
+    scores = {}
+    for head, inside in parts_by_length(lengths, edges):
         chosen = [pairs[place] for place in np.flatnonzero(inside)]
         if chosen:
-            scores[bucket_name(first, last)] = sacrebleu(chosen).score
+            scores[head["bucket"]] = sacrebleu(chosen).score
     return scores
 
 

@@ -3,8 +3,7 @@ import pytest
 from nmt.evaluation.records import (
     choose_kept,
     in_order,
-    read_alignments,
-    read_translations,
+    read_rows,
     write_alignments,
     write_translations,
 )
@@ -28,7 +27,7 @@ def test_translations_in_the_order_of_the_source_file(tmp_path):
     folder = tmp_path / "translations"
     assert (folder / "news.txt").read_text("utf-8").splitlines()[1] == "l' hypothèse1 ."
     assert (folder / "news.detok.txt").read_text("utf-8").splitlines()[2] == "l'hypothèse2."
-    assert read_translations(tmp_path, "news") == [record(0), record(1), record(2)]
+    assert read_rows(folder / "news.jsonl") == [record(0), record(1), record(2)]
     assert "hypothèse0" in (folder / "news.jsonl").read_text("utf-8")  # not \u00e8
 
 
@@ -39,7 +38,7 @@ def test_one_line_a_sentence_whatever_it_holds(tmp_path):
         content = (tmp_path / "translations" / name).read_bytes()
         assert content.count(b"\n") == 2
         assert b"\r" not in content
-    assert read_translations(tmp_path, "x")[0]["hypothesis"][:3] == odd[:3]
+    assert read_rows(tmp_path / "translations" / "x.jsonl")[0]["hypothesis"][:3] == odd[:3]
 
 
 def test_a_sentence_counts_once():
@@ -58,21 +57,19 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     }
     none = {"id": 0, "weights": None, "attention_entropy": None} | tokens
     write_alignments(tmp_path, "x", [attention, none])
-    first, second = read_alignments(tmp_path, "x")
+    first, second = read_rows(tmp_path / "alignments" / "x.jsonl")
     assert first == none
     assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["score"] == -4.2
 
 
-def test_damaged_and_missing_files_are_refused(tmp_path):
+def test_a_damaged_line_is_named(tmp_path):
     write_translations(tmp_path, "x", [record(0), record(1)])
     path = tmp_path / "translations" / "x.jsonl"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
-    with pytest.raises(InputError, match=r"x\.jsonl:2: not an object with id"):
-        read_translations(tmp_path, "x")
-    with pytest.raises(InputError, match=r"y\.jsonl.*No such file"):
-        read_translations(tmp_path, "y")
+    with pytest.raises(InputError, match=r"x\.jsonl:2: not an object of JSON"):
+        read_rows(path)
 
 
 EDGES = [10, 20]

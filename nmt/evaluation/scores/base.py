@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from nmt.utils.errors import InputError
-
 Record = Mapping[str, Any]  # of a sentence, see nmt.evaluation.records
 
 
@@ -80,20 +78,16 @@ class Score(ABC):
             compute: whether to compute statistics that the records do not store.
 
         Raises:
-            InputError: if sentences have different numbers of statistics.
+            ValueError: if sentences have different numbers of statistics.
         """
         rows = []
         for record in records:
             stored = (record.get("statistics") or {}).get(self.key)
             rows.append(self.statistics(record) if stored is None and compute else stored)
-        widths = {len(row) for row in rows if row is not None} or {1}
-        if len(widths) > 1:
-            raise InputError(f"{self.key}: sentences have {sorted(widths)} statistics")
-        table = np.full((len(rows), widths.pop()), np.nan)
-        for place, row in enumerate(rows):
-            if row is not None:
-                table[place] = row
-        return table
+        width = max((len(row) for row in rows if row is not None), default=1)
+        missing = [np.nan] * width
+        table = [missing if row is None else row for row in rows]
+        return np.array(table, dtype=np.float64).reshape(len(rows), width)
 
 
 class Ratio(Score):
