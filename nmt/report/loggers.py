@@ -24,6 +24,7 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import Comparison
+from nmt.report.curves import LEFT
 from nmt.report.heatmap import heatmap_figure
 from nmt.report.runs import FinishedRun
 from nmt.report.style import style
@@ -177,10 +178,11 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     with its interval (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs
-    whole = comparison.scores.query("bucket == 'all' and key in @SUMMARY")
+    whole = comparison.scores.query("bucket == 'all'")
+    whole = whole[whole["key"].isin(SUMMARY)]
     values: dict[str, Any] = {f"test/{r.set}/{r.key}": r.value for r in whole.itertuples()}
-    kept = comparison.retention.query("key == 'bleu' and statistic == @LEFT")
-    for row in kept.itertuples():
+    kept = comparison.retention.query("key == 'bleu'")
+    for row in kept[kept["statistic"] == LEFT].itertuples():
         name = f"test/{row.set}/bleu_retention"
         values |= {name: row.value, f"{name}_low": row.low, f"{name}_high": row.high}
     about = flatten(run.results)
