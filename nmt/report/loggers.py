@@ -26,7 +26,6 @@ from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import Comparison
 from nmt.report.curves import LEFT
 from nmt.report.heatmap import heatmap_figure
-from nmt.report.runs import FinishedRun
 from nmt.report.style import style
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ log = logging.getLogger(__name__)
 LENGTH = "length/words"
 UPDATE = "trainer/global_step"
 SCORES = "scores"
-TRANSLATIONS = "translations"
 PAGE = "page"
 FIGURES = "figures"
 HEATMAPS = "valid/alignment"
@@ -82,7 +80,7 @@ def _rendered(figure: Figure) -> Image.Image:
 def log_run(
     loggers: Iterable[Logger], comparison: Comparison, figures: Iterable[Path], page: Path | None
 ) -> None:
-    """Logs the results of a run, once: curves over length, summary, tables, figures and page.
+    """Logs the results of a run, once: curves over length, summary, scores, figures and page.
 
     Args:
         comparison: comparison of only this run.
@@ -95,20 +93,17 @@ def log_run(
     for logger in loggers:
         with warn_on_error(f"logging the test to {type(logger).__name__}"):
             if isinstance(logger, WandbLogger):
-                _log_to_wandb(logger, comparison, pictures, page)
+                _log_to_wandb(logger, comparison, page)
             else:
                 _log_numbers(logger, comparison, update)
             log_images(logger, FIGURES, pictures, update)
             logger.save()
 
 
-def _log_to_wandb(
-    logger: WandbLogger, comparison: Comparison, pictures: Images, page: Path | None
-) -> None:
+def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None) -> None:
     """Logs everything except pictures; the curves over length have the length as x axis."""
     import wandb
 
-    (run,) = comparison.runs
     rows = length_curves(comparison)
     logger.experiment.define_metric(LENGTH, summary="none")
     for key in {key for row in rows for key in row} - {LENGTH}:
@@ -117,13 +112,10 @@ def _log_to_wandb(
     for row in rows:
         logger.experiment.log(row)
     logger.experiment.summary.update(summary_of(comparison))
+    (run,) = comparison.runs
     scores = run.scores[list(COLUMNS)].astype(object)
-    for name, table in {
-        SCORES: scores.where(scores.notna(), None),
-        TRANSLATIONS: _translations(run, pictures),
-    }.items():
-        cells = table.map(lambda cell: wandb.Image(cell) if isinstance(cell, Image.Image) else cell)
-        logger.log_table(name, list(table), cells.to_numpy().tolist())
+    cells = scores.where(scores.notna(), None).to_numpy().tolist()
+    logger.log_table(SCORES, list(COLUMNS), cells)
     if page is not None:
         # inject=False: otherwise W&B adds a style sheet from its servers
         logger.experiment.log({PAGE: wandb.Html(page, inject=False)})
@@ -131,17 +123,12 @@ def _log_to_wandb(
 
 def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
     """Logs curves and summary; TensorBoard draws the curves over the length."""
-    (run,) = comparison.runs
     values = summary_of(comparison).items()
-    numbers = {key: value for key, value in values if isinstance(value, int | float)}
-    board = isinstance(logger, TensorBoardLogger)
     for row in length_curves(comparison):
-        step = int(row.pop(LENGTH)) if board else update
+        step = int(row.pop(LENGTH)) if isinstance(logger, TensorBoardLogger) else update
         logger.log_metrics(row, step=step)
-    if isinstance(logger, TensorBoardLogger):
-        logger.log_hyperparams(run.config, numbers, step=update)
-    else:
-        logger.log_metrics(numbers, step=update)
+    numbers = {key: value for key, value in values if isinstance(value, int | float)}
+    logger.log_metrics(numbers, step=update)
 
 
 def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
@@ -188,18 +175,3 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     about = flatten(run.results)
     values |= {key: about.get(name) for key, name in ABOUT.items()}
     return {key: value for key, value in values.items() if not pd.isna(value)}
-
-
-def _translations(run: FinishedRun, pictures: Images) -> pd.DataFrame:
-    """Returns the kept sentences of each set with their translations and heatmaps, if drawn."""
-    columns = ["set", "id", "words", "source", "reference", "translation", "score", "attention"]
-    rows = []
-    for name in run.sets:
-        # alignments keep <unk> where search.replace_unk replaced it in the translation
-        written = {row["id"]: row["hypothesis"] for row in run.translations(name)}
-        for row in sorted(run.alignments(name), key=lambda row: (row["length"], row["id"])):
-            sides = row["source"][:-1], row["reference"], written[row["id"]]
-            texts = (" ".join(words) for words in sides)
-            picture = pictures.get(f"{name}-heatmap-{row['id']}")
-            rows.append([name, row["id"], row["length"], *texts, row.get("score"), picture])
-    return pd.DataFrame(rows, columns=columns, dtype=object)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import glob
 import json
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,8 +24,6 @@ from nmt.evaluation.records import Record, read_rows
 from nmt.evaluation.table import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.text import printable
-
-log = logging.getLogger(__name__)
 
 UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
 
@@ -132,16 +129,12 @@ def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
     finished: dict[Path, FinishedRun] = {}
     for pattern in map(str, patterns):
         roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
-        marks = [p for root in roots for n in (results.FILE, ".hydra") for p in Path(root).rglob(n)]
-        folders = sorted({path.parent for path in marks}, key=_by_number)
-        done = [folder for folder in folders if (folder / results.FILE).is_file()]
-        if not done:
+        files = {path for root in roots for path in Path(root).rglob(results.FILE)}
+        if not files:
             raise InputError(f"runs: no finished run ({results.FILE}) in {pattern}")
-        for folder in done:
+        for folder in sorted((path.parent for path in files), key=_by_number):
             if folder.resolve() not in finished:
                 finished[folder.resolve()] = read_run(folder)
-        if unfinished := [str(folder) for folder in folders if folder not in done]:
-            log.info("unfinished runs left out: %s", ", ".join(unfinished))
     return label_apart(list(finished.values()))
 
 

@@ -28,25 +28,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", ":")
 GREY = "#555555"
 
-# searched in this order for each glyph; the first is part of matplotlib
-_FAMILIES = (
-    "DejaVu Sans",
-    "Noto Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Arial Unicode MS",
-)
-
 
 @cache
-def _installed_families() -> list[str]:
-    installed = set(font_manager.get_font_names())
-    return [family for family in _FAMILIES if family in installed]
+def _installed_families() -> set[str]:
+    return set(font_manager.get_font_names())
 
 
 @contextmanager
@@ -56,8 +41,10 @@ def style() -> Iterator[None]:
     A function that draws is decorated by `@style()`.
     """
     sheet = Path(__file__).with_name("figures.mplstyle")
-    fonts: dict[Any, Any] = {"font.family": _installed_families()}
-    with matplotlib.rc_context(fonts, sheet), warnings.catch_warnings():
+    with matplotlib.rc_context(fname=sheet), warnings.catch_warnings():
+        families = matplotlib.rcParams["font.family"]
+        families = [family for family in families if family in _installed_families()]
+        matplotlib.rcParams["font.family"] = families
         # scripts without an installed font are drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")

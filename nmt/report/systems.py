@@ -36,7 +36,7 @@ OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
 
 
 class FromFile(Ratio):
-    """A number per sentence from another tool; the score of a set is the mean.
+    """A number per sentence from another tool, kept in the records; the score of a set is the mean.
 
     `higher_is_better` is None, since the file does not say it.
     """
@@ -46,9 +46,6 @@ class FromFile(Ratio):
 
     def __init__(self, key: str) -> None:
         self.key = self.title = key  # type: ignore[misc]
-
-    def statistics(self, record: Mapping[str, Any]) -> Sequence[float] | None:
-        return None  # the record stores them
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,9 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             known = ", ".join(sets) or "none; give source and reference"
             raise InputError(f"systems.{system}: use systems.{system}.SET=F; test sets: {known}")
         run = FinishedRun(system, {"name": system})
-        for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
+        losses: list[dict[str, Any]] = []
+        files = {sets[0]: given} if isinstance(given, str) else given
+        for name, path in sorted(files.items()):  # a test set before its joined inputs
             key = f"systems.{system}.{name}"
             alone, _, size = name.partition(POSITION_OF)
             if alone not in sets or not ((size or "2").isdecimal() and int(size or 2) > 1):
@@ -122,15 +121,13 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             lines = read_texts(path, key, OUTPUT)
             if size:
                 used = _text_of(runs, name) if name in sets else text
-                run.records[name] = text.cut(lines, int(size), len(used.records), key)
+                records = text.cut(lines, int(size), len(used.records), key)
+                if given_alone := run.records.get(alone):
+                    losses += position_losses(name, given_alone, records, config.resamples)
             else:
-                run.records[name] = text.translated(lines, key)
+                records = text.translated(lines, key)
+            run.records[name] = records
             run.results["languages"] = text.languages
-        losses: list[dict[str, Any]] = []
-        for name, together in run.records.items():
-            alone, joined, _ = name.partition(POSITION_OF)
-            if joined and alone in run.records:
-                losses += position_losses(name, run.records[alone], together, config.resamples)
         run.scores = score_table(losses)
         systems.append(run)
     return systems

@@ -20,19 +20,7 @@ from nmt.utils.files import write_text
 MAX_HEADLINES = 6  # groups that the headline describes, one sentence each
 RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables show in per cent
 
-Columns = Mapping[str, tuple[str, int | None]]  # by title: key of a row, decimals; None: text
-PAPER: Columns = {
-    "System": ("name", None),
-    "Device": ("device", None),
-    "BLEU all": ("bleu_all", 2),
-    "BLEU no UNK": ("bleu_no_unk", 2),
-    "Updates": ("updates", 0),
-    "Epochs": ("epochs", 1),
-    "Hours": ("hours", 0),
-    "Train NLL": ("train_nll", 1),
-    "Dev. NLL": ("valid_nll", 1),
-}
-TRAINING: Columns = {
+TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key, decimals; None: text
     "Run": ("run", None),
     "Updates": ("train.updates", 0),
     "Epochs": ("train.epochs", 1),
@@ -179,27 +167,22 @@ def headline(comparison: Comparison, test_set: str) -> str:
     return " ".join(sentences)
 
 
-def listed(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
-    """Formats rows as a frame of cells."""
-
-    def cell(value: Any, digits: int | None) -> Any:
-        return str(value or NONE) if digits is None else number(value, digits)
-
-    return pd.DataFrame(
-        [{t: cell(row.get(key), digits) for t, (key, digits) in columns.items()} for row in rows]
-    )
-
-
 def paper_table() -> Table:
     """Makes a table of all rows of the paper (its Tables 1 and 2), as published."""
+
+    def as_printed(text: Any) -> Cell:
+        return Cell() if pd.isna(text) else number(float(text), len(text.partition(".")[2]))
+
+    frame = pd.read_csv(Path(__file__).with_name("published.csv"), dtype=str)
+    numbers = frame.columns.drop(["System", "Device"])
+    frame = frame.fillna({"Device": NONE}).assign(**frame[numbers].map(as_printed))
     note = (
         "Bahdanau, Cho, Bengio (ICLR 2015), Tables 1 and 2: English to French, tokenised BLEU of "
         "multi-bleu, NLL in nats per sentence. "
         "Scores on another test set cannot be compared with them."
     )
     title = "Published in the paper, on newstest2014 (not measured here)"
-    rows = pd.read_csv(Path(__file__).with_name("published.csv")).to_dict("records")
-    return Table("published", title, listed(rows, PAPER), [note])
+    return Table("published", title, frame, [note])
 
 
 def training_table(runs: Sequence[FinishedRun]) -> Table:
@@ -208,11 +191,14 @@ def training_table(runs: Sequence[FinishedRun]) -> Table:
     for run in runs:
         if train := run.results.get("train"):
             memory = train.get("peak_memory")
-            rows.append(
-                flatten(run.results) | {"run": run.label, "memory": memory and memory / 1e9}
-            )
+            known = flatten(run.results) | {"run": run.label, "memory": memory and memory / 1e9}
+            row: dict[str, Any] = {}
+            for title, (key, digits) in TRAINING.items():
+                value = known.get(key)
+                row[title] = str(value or NONE) if digits is None else number(value, digits)
+            rows.append(row)
     notes = ["NLL in nats per sentence; hours include the time before a resume."]
-    return Table("training", "Training (as Table 2)", listed(rows, TRAINING), notes)
+    return Table("training", "Training (as Table 2)", pd.DataFrame(rows), notes)
 
 
 def settings_table(runs: Sequence[FinishedRun]) -> Table:

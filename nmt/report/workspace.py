@@ -15,7 +15,6 @@ from nmt.report.loggers import (
     LENGTH,
     PAGE,
     SCORES,
-    TRANSLATIONS,
     UPDATE,
 )
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
@@ -65,7 +64,6 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
         ],
         "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=SCORES)],
         "Alignments": [v2.MediaBrowser(media_keys=[HEATMAPS])],
-        "Translations": [v2.WeavePanelSummaryTable(table_name=TRANSLATIONS)],
         "Pages": [
             v2.MediaBrowser(title="Figures", media_keys=[FIGURES]),
             v2.MediaBrowser(title="Pages", media_keys=[PAGE]),

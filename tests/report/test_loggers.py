@@ -106,7 +106,7 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
     curve = [row["length/newstest/bleu"] for row in rows if "length/newstest/bleu" in row]
     assert [float(value) for value in curve] == pytest.approx(curve_of(run))
     logged = {name.partition(".")[0] for row in rows for name in row}
-    assert {"scores", "translations", "figures", "page", LENGTH} <= logged
+    assert {"scores", "figures", "page", LENGTH} <= logged
     assert len({name for name in logged if not name.startswith("_")}) <= 15
     [table] = (file.parent / "files/media/table").glob("scores_*.table.json")
     assert len(json.loads(table.read_text())["data"]) == len(run.scores)
