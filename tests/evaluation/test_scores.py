@@ -247,9 +247,3 @@ def test_a_class_or_an_object_of_ones_own(own_module, name):
 def test_what_is_no_score_is_refused(own_module, name):
     with pytest.raises(InputError, match=r"^scores: "):
         choose_scores([name.replace("MODULE", own_module)], "scores")
-
-
-def test_statistics_of_several_widths_name_the_score(own_module):
-    score = choose_scores([f"{own_module}.Ragged"])[1]
-    with pytest.raises(InputError, match="ragged"):
-        score.table([{"id": 0}, {"id": 1}])
