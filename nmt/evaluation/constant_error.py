@@ -179,7 +179,7 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:
     """Simulates a system with constant error rates and the BLEU of a given system on the whole set.
 
-    It has no scores without unknown words.
+    It has no scores of text, since its errors are in tokens, and none without unknown words.
 
     Args:
         records: records of the given system.
@@ -193,7 +193,8 @@ def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[
     ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
     written = [references.vocabulary[number] for number in words.tolist()]
     hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
+    missing = {"no_unk": None, "raw_reference": None}
     return [
-        system_record(record | {"no_unk": None}, hypothesis, " ".join(hypothesis))
+        system_record(record | missing, hypothesis, " ".join(hypothesis))
         for record, hypothesis in zip(ordered, hypotheses, strict=True)
     ]

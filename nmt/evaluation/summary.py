@@ -88,10 +88,8 @@ class Measured:
         values = self.scores[key].combine(resampled_sums(rows, resamples))
         return interval_row(values, len(rows)) if np.isfinite(values[0]) else None
 
-    def rows(
-        self, test_set: str, key: str, inside: np.ndarray | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Yields the rows of `scores.csv` for one score on a subset (N,): the subset, then its buckets.
+    def rows(self, test_set: str, key: str) -> Iterator[dict[str, Any]]:
+        """Yields the rows of `scores.csv` for one score: the whole set, then its buckets.
 
         A bucket without a defined score has no row.
         """
@@ -99,7 +97,7 @@ class Measured:
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
         edges = self.edges if self.scores[key].by_length else None
         for where, part in parts_by_length(self.lengths, edges):
-            numbers = self.of(key, part if inside is None else part & inside)
+            numbers = self.of(key, part)
             if numbers is not None:
                 yield head | where | numbers
 

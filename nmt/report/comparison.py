@@ -18,9 +18,7 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import length_curves
-from nmt.evaluation.records import Record
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
-from nmt.evaluation.scores.text import TextScore
 from nmt.evaluation.summary import Measured, common_tables
 from nmt.evaluation.table import score_table, tidy
 from nmt.report.curves import CURVES, RETENTION, Curves, curve_rows, retention_rows
@@ -192,7 +190,8 @@ class SetComparison:
     Attributes:
         tested: scores whose differences are tested; `known`: all scores, by key.
         measured: statistics of the sentences, by run.
-        covered: per run with shortlists, the sentences they cover; `no_unk`: covered in all runs.
+        no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
+        outdated: keys whose stored scores are of other sentences than these.
         groups: the groups of seeds whose runs all have sentences.
         controls: names of the groups, other systems first; each is compared with those before it.
     """
@@ -234,22 +233,21 @@ class SetComparison:
         }
         systems = {run.label for run in self.runs if run.external}
         self.controls = sorted(self.groups, key=lambda name: name not in systems)
-        self.covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]
-        self.no_unk = set.intersection(*self.covered) if self.covered else None
+        covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]
+        self.no_unk = set.intersection(*covered) if covered else None
+        self.outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in covered) else set()
+        for measured in self.measured.values() if covered else ():
+            others = ~np.isin(measured.ids, list(self.no_unk or ()))
+            measured.tables[NO_UNK.key][others] = np.nan
 
     def completed_scores(self) -> pd.DataFrame:
         """Returns stored and missing scores; No UNK is on the sentences that all runs cover."""
-        outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in self.covered) else set()
         tables = []
         for label, measured in self.measured.items():
             stored = self.stored[self.stored["run"] == label]
             keys = list(measured.scores) if len(measured.ids) else []  # without: as stored
-            anew = [key for key in keys if key in outdated or key not in set(stored["key"])]
-            rows: list[dict[str, Any]] = []
-            for key in anew:
-                ids = None if key != NO_UNK.key else self.no_unk
-                inside = None if ids is None else np.isin(measured.ids, list(ids))
-                rows += measured.rows(self.name, key, inside)
+            anew = [key for key in keys if key in self.outdated or key not in set(stored["key"])]
+            rows = [row for key in anew for row in measured.rows(self.name, key)]
             tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
         return pd.concat(tables)
 
@@ -262,18 +260,13 @@ class SetComparison:
         for name, runs in self.groups.items():
             records = runs[0].translations(self.name)
             if any(record["reference"] for record in records):
-                members["constant", name] = [self._constant(records)]
+                simulated = constant_error_records(records)
+                scores = list(self.known.values())
+                constant = Measured(simulated, scores, self.settings, computed=())
+                members["constant", name] = [constant]
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
         return length_curves(members, keys)
-
-    def _constant(self, records: Sequence[Record]) -> Measured:
-        """Simulates a system with the BLEU of a run and a constant error rate per word.
-
-        It has no scores of detokenised text, since its errors are in tokens.
-        """
-        scores = [each for each in self.known.values() if not isinstance(each, TextScore)]
-        return Measured(constant_error_records(records), scores, self.settings, computed=())
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """Yields the tests of each score, on the sentences for which all compared runs have it."""
