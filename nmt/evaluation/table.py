@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +36,24 @@ _NUMBERS = {  # types of columns; all others are text
 }
 
 
-def tidy(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Makes a frame with these columns and their types; rows may lack columns."""
-    frame = pd.DataFrame(list(rows)).reindex(columns=list(columns))
+def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
+    """Makes a frame with these columns and their types.
+
+    Args:
+        rows: what `pandas.DataFrame` takes, such as mappings by column; they may lack columns.
+    """
+    frame = pd.DataFrame(rows).reindex(columns=list(columns))
     types = {name: _NUMBERS.get(name, "str") for name in columns}
     return frame.astype(types).fillna({name: "" for name in columns if name not in _NUMBERS})
 
 
-def score_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def score_table(rows: Any) -> pd.DataFrame:
     """Makes a frame with the columns of `scores.csv`, and with `key` and `bucket`.
 
     `key` is `bleu_no_unk` for BLEU in the subset `no_unk`, `bucket` the lengths, such as `1-10`, or
     `all`.
     """
-    return _named(tidy(rows, COLUMNS))
-
-
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = tidy(rows, COLUMNS)
     buckets = [
         "all" if pd.isna(first) else bucket_name(int(first), None if pd.isna(last) else int(last))
         for first, last in zip(frame["from"], frame["to"], strict=True)
@@ -80,7 +81,7 @@ def read_scores(folder: str | Path) -> pd.DataFrame:
         types = {name: _NUMBERS.get(name, "str") for name in COLUMNS}
         empty = {name: [""] for name in _NUMBERS}
         frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=empty)
-        frame = _named(frame[list(COLUMNS)])
+        frame = score_table(frame[list(COLUMNS)])
     for name in frame["set"].unique():  # set names become parts of file names
         check_set_name(name)
     return frame

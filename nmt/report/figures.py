@@ -167,7 +167,7 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
 def training_caps(comparison: Comparison) -> list[int]:
     """Returns the lengths of the longest training sentences of the runs."""
     caps = {run.results.get("max_length") for run in comparison.runs if not run.external}
-    return sorted(cap for cap in caps if isinstance(cap, int) and cap > 0)
+    return sorted(filter(None, caps))
 
 
 def _places(buckets: pd.DataFrame) -> pd.Series:

@@ -30,11 +30,7 @@ Item = TypeVar("Item")
 
 @style()
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
-    """Draws one line of alignments/<set>.jsonl as a figure.
-
-    Raises:
-        ValueError: if the model has no attention.
-    """
+    """Draws one line of alignments/<set>.jsonl that has weights as a figure."""
     figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
     figure.text(0, 1 + 0.1 / figure.get_figheight(), title, fontsize=8, va="bottom")
@@ -91,9 +87,6 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     A panel consists of the words and the squares; sizes are in inches. A figure with a side above
     `LARGEST` is scaled down.
     """
-    for row in rows:
-        if row["weights"] is None:
-            raise ValueError(f"sentence {row['id']}: this model has no attention to draw")
     # (N, 2), width and height per panel: of the squares, and of the words beside and above them
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [

@@ -7,16 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nmt.report import loggers
 from nmt.report.comparison import Comparison
-from nmt.report.loggers import (
-    CURVES,
-    FIGURES,
-    HEATMAPS,
-    LENGTH,
-    PAGE,
-    SCORES,
-    UPDATE,
-)
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
 from nmt.utils.errors import InputError
 
@@ -52,21 +44,22 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
     by_length, scores = [], []
     for test_set in comparison.sets:
         present = set(comparison.by_length(test_set)["key"])
-        for key in (key for key in CURVES if key in present):
+        for key in (key for key in loggers.CURVES if key in present):
             title = f"{comparison.about[key]['title']} on {test_set}"
             curve = f"length/{test_set}/{key}"
-            by_length.append(v2.LinePlot(title=f"{title}, by length", x=LENGTH, y=[curve]))
+            by_length.append(v2.LinePlot(title=f"{title}, by length", x=loggers.LENGTH, y=[curve]))
             scores.append(v2.BarPlot(title=title, metrics=[f"test/{test_set}/{key}"]))
     panels = {
         "By length": by_length,
         "Training": [
-            v2.LinePlot(title=title, x=UPDATE, y=[key]) for key, title in OVER_UPDATES.items()
+            v2.LinePlot(title=title, x=loggers.UPDATE, y=[key])
+            for key, title in OVER_UPDATES.items()
         ],
-        "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=SCORES)],
-        "Alignments": [v2.MediaBrowser(media_keys=[HEATMAPS])],
+        "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=loggers.SCORES)],
+        "Alignments": [v2.MediaBrowser(media_keys=[loggers.HEATMAPS])],
         "Pages": [
-            v2.MediaBrowser(title="Figures", media_keys=[FIGURES]),
-            v2.MediaBrowser(title="Pages", media_keys=[PAGE]),
+            v2.MediaBrowser(title="Figures", media_keys=[loggers.FIGURES]),
+            v2.MediaBrowser(title="Pages", media_keys=[loggers.PAGE]),
         ],
     }
     columns = ["run:displayName", "config:model.value.title", "config:seed.value"]

@@ -215,11 +215,6 @@ class ExactMatch(Score):
 class Taken(ExactMatch):
     key = "chrf"
 
-class Ragged(ExactMatch):
-    key = "ragged"
-    def statistics(self, record):
-        return [1.0] * (2 + record["id"])
-
 match = ExactMatch()
 number = 3
 """

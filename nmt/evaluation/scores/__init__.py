@@ -9,26 +9,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from nmt.evaluation.scores import bleu, model, text
 from nmt.evaluation.scores.base import Score
-from nmt.evaluation.scores.bleu import (
-    Bleu,
-    BleuNoUnk,
-    BleuPrecisions,
-    BrevityPenalty,
-    LengthRatio,
-)
-from nmt.evaluation.scores.model import (
-    AlignmentErrorRate,
-    AlignmentPrecision,
-    AlignmentRecall,
-    AttentionEntropy,
-    EosShare,
-    EosWeight,
-    NllPerSentence,
-    NllPerWord,
-    Perplexity,
-)
-from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
 from nmt.utils.errors import InputError, first_line
 
 __all__ = [
@@ -40,14 +22,17 @@ __all__ = [
 ]
 
 # not a choice of evaluation.scores: models with shortlists always have it
-NO_UNK = BleuNoUnk()
+NO_UNK = bleu.BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
     score.key: score
     for score in (
-        *(Bleu(), SacreBleu(), ChrF(), Ter(), NllPerSentence(), NllPerWord(), Perplexity()),
-        *(LengthRatio(), BrevityPenalty(), BleuPrecisions(), AttentionEntropy(), EosWeight()),
-        *(AlignmentErrorRate(), AlignmentPrecision(), AlignmentRecall(), EosShare()),
+        *(bleu.Bleu(), text.SacreBleu(), text.ChrF(), text.Ter()),
+        *(model.NllPerSentence(), model.NllPerWord(), model.Perplexity()),
+        *(bleu.LengthRatio(), bleu.BrevityPenalty(), bleu.BleuPrecisions()),
+        *(model.AttentionEntropy(), model.EosWeight()),
+        *(model.AlignmentErrorRate(), model.AlignmentPrecision(), model.AlignmentRecall()),
+        model.EosShare(),
     )
 }
 

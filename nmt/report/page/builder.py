@@ -17,22 +17,12 @@ from markupsafe import Markup
 
 from nmt.config import PageConfig
 from nmt.evaluation.significance import FEWEST
+from nmt.report import tables
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import fitted_sentences, overview
 from nmt.report.table import Table
-from nmt.report.tables import (
-    headline,
-    lengths_table,
-    names_of,
-    paper_table,
-    retention_table,
-    scores_table,
-    seeds_table,
-    settings_table,
-    training_table,
-)
 from nmt.utils.files import write_text
 from nmt.utils.text import counted, printable
 
@@ -92,26 +82,26 @@ def build_page(
         style=Markup(embed.asset("style.css")),
         program=Markup(program),
         payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
-        title=title or names_of(comparison.groups),
+        title=title or tables.names_of(comparison.groups),
         subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
         sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
         alone=len(runs) == 1,
         sets=[
             {
                 "name": name,
-                "headline": headline(comparison, name),
-                "retention": retention_table(comparison, name),
-                "lengths": lengths_table(comparison, name, keys=["bleu"]),
-                "scores": scores_table(comparison, name),
-                "seeds": seeds_table(comparison, name),
+                "headline": tables.headline(comparison, name),
+                "retention": tables.retention_table(comparison, name),
+                "lengths": tables.lengths_table(comparison, name, keys=["bleu"]),
+                "scores": tables.scores_table(comparison, name),
+                "seeds": tables.seeds_table(comparison, name),
             }
             for name in sets
         ],
         fewest=FEWEST,
         level=LEVEL,
-        training=training_table(runs),
-        published=paper_table(),
-        settings=settings_table(runs),
+        training=tables.training_table(runs),
+        published=tables.paper_table(),
+        settings=tables.settings_table(runs),
         claims=claims,
         commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
     )
