@@ -63,7 +63,7 @@ class Estimate:
         if self.error is None:
             return interval_of(self.resampled, confidence)
         width = self.margin(confidence)
-        return Interval(self.score - width, self.score + width)
+        return self.score - width, self.score + width
 
     @property
     def _standard_error(self) -> float:

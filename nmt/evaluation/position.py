@@ -21,11 +21,6 @@ POSITION = "position"  # `subset` of scores.csv
 POSITION_OF = "-position"  # between the name of a test set and the number of sentences in an input
 
 
-def position_name(name: str, size: int) -> str:
-    """The name of the set of inputs of `size` sentences of the set `name`."""
-    return f"{name}{POSITION_OF}{size}"
-
-
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
     """Joins each `size` neighbouring sentences to one input; the last input has the remaining ones.
 

@@ -11,7 +11,7 @@ Legend: N sentences, F numbers per sentence, R resamples.
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,8 @@ from nmt.config.keys import CONFIDENCE
 SEED = 12345  # the same for every run, so that two runs on one test set use the same draws
 CHUNK = 1 << 22  # sentences drawn at a time, which bounds the memory for large sets
 
+Interval = tuple[float | None, float | None]  # both None without resamples, or if all are undefined
 Combine = Callable[[np.ndarray], np.ndarray]  # (..., F) sums -> (...) values
-
-
-class Interval(NamedTuple):
-    """Percentile interval; both ends are None without resamples or if all are undefined."""
-
-    low: float | None
-    high: float | None
 
 
 def resampled_sums(rows: np.ndarray, resamples: int) -> np.ndarray:
@@ -74,14 +68,14 @@ def interval_of(values: np.ndarray, confidence: float = CONFIDENCE) -> Interval:
     """Returns the percentile interval of resampled values (R,), without those that are not finite.
 
     >>> interval_of(np.arange(101.0), confidence=0.5)
-    Interval(low=25.0, high=75.0)
+    (25.0, 75.0)
     """
     values = values[np.isfinite(values)]
     if not len(values):
-        return Interval(None, None)
+        return None, None
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(values, [tail, 1.0 - tail])
-    return Interval(float(low), float(high))
+    return float(low), float(high)
 
 
 def interval_row(values: np.ndarray, sentences: int) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from nmt.evaluation.resampling import Combine, interval_of, resampled_sums
 
 TIE = 1e-9  # scores that differ by less are equal up to rounding
 FEWEST = 30  # sentences needed for a p
-FEW_SENTENCES = f"intervals of fewer than {FEWEST} sentences are too narrow"
 
 
 def compare(
@@ -65,12 +64,9 @@ def compare(
             for head, sentences, values in scored
             if np.isfinite(values[0, [one, other]]).all()
         ]
-        inside_buckets = [row for row in rows if row["bucket"] != "all"]
-        corrected = holm([row["p"] for row in inside_buckets])
-        for row in rows:
-            row["p_corrected"] = row["p"]
-        for row, p in zip(inside_buckets, corrected, strict=True):
-            row["p_corrected"] = p
+        corrected = holm([None if row["bucket"] == "all" else row["p"] for row in rows])
+        for row, p in zip(rows, corrected, strict=True):
+            row["p_corrected"] = row["p"] if row["bucket"] == "all" else p
         yield from rows
 
 

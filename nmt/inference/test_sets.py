@@ -24,7 +24,7 @@ from nmt.evaluation.alignment import (
     gold_links,
     sentence_counts,
 )
-from nmt.evaluation.position import cut_outputs, join_sentences, position_losses, position_name
+from nmt.evaluation.position import POSITION_OF, cut_outputs, join_sentences, position_losses
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -121,7 +121,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
                 records.write_alignments(folder, name, alignments)
             rows += score_translations(config, folder, name, alone)
         for size in stress.positions:
-            joined, used = position_name(name, size), sentences[: stress.pairs]
+            joined, used = f"{name}{POSITION_OF}{size}", sentences[: stress.pairs]
             with timed(f"{joined} translated"):
                 translated = translate(join_sentences(used, size), joined)
             if main:

@@ -298,7 +298,8 @@ class SetComparison:
         notes += [f"{s.title} signature: {s.signature}" for s in self.tested if s.signature]
         pairs = max((len(measured.ids) for measured in self.measured.values()), default=0)
         if 0 < pairs < significance.FEWEST:
-            notes.append(f"{counted(pairs, 'sentence')}: {significance.FEW_SENTENCES}.")
+            few = f"intervals of fewer than {significance.FEWEST} sentences are too narrow"
+            notes.append(f"{counted(pairs, 'sentence')}: {few}.")
         if len(self.runs) > MAX_PAIRED:
             notes.append(
                 f"Of {len(self.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "

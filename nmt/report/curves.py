@@ -54,13 +54,11 @@ def curve_rows(
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
-            yield from _points(curve, key=key, kind=kind, name=name, other="")
-            runs = groups[name] if kind == "score" and len(groups[name]) > 1 else ()
-            for run, values in zip(runs, curve.samples[0][:, 0], strict=False):
-                for words, value in zip(curve.lengths, values, strict=True):
-                    if np.isfinite(value):
-                        head = {"key": key, "kind": "seed", "name": run.label}
-                        yield head | {"words": words, "value": value}
+            yield from _points(curve, key=key, kind=kind, name=name)
+            several = kind == "score" and len(groups[name]) > 1
+            for place, run in enumerate(groups[name] if several else ()):
+                alone = Curve(curve.kernel, [curve.samples[0][[place], :1]])  # without resamples
+                yield from _points(alone, key=key, kind="seed", name=run.label)
         names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
             pair = of_key["score", name], of_key["score", control]

@@ -8,8 +8,7 @@ of the search, since they change the scores of long sentences.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
 from nmt.report.style import GREY, run_style, save_figure, shown, style
 from nmt.report.tables import heading
 from nmt.utils.files import write_text
-from nmt.utils.progress import Stage
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
 TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words
@@ -43,7 +41,6 @@ def draw_figures(
     heatmaps: int = 0,
     *,
     captioned: bool = True,
-    progress: bool = False,
 ) -> list[Path]:
     """Draws the figures of a comparison, or of a single run, and returns their files.
 
@@ -54,15 +51,15 @@ def draw_figures(
     Args:
         heatmaps: number of heatmaps per test set, of sentences from short to long.
         captioned: whether the figures contain captions; else `captions.txt` has them, for papers.
-        progress: show progress.
 
     Raises:
         InputError: if a file of a run cannot be read.
     """
-    if not formats:
-        return []
-    drawings: dict[str, Callable[[], Figure]] = {}
     captions = []
+    written: list[Path] = []
+    if not formats:
+        return written
+    several = len(comparison.runs) > 1
     for name in comparison.sets:
         present = list(dict.fromkeys(comparison.by_length(name)["key"]))
         main = [key for key in BLEU_PARTS if key in present]
@@ -73,25 +70,20 @@ def draw_figures(
         ):
             if keys:
                 text = caption(comparison, name, score)
-                inside = text if captioned else ""
-                drawings[stem] = partial(lengths_figure, comparison, name, keys, inside)
                 captions.append(f"{stem}: {text}\n")
-        several = len(comparison.runs) > 1
+                figure = lengths_figure(comparison, name, keys, text if captioned else "")
+                written += save_figure(figure, folder / stem, formats)
         for run in comparison.present(name) if heatmaps or several else []:
             rows = [row for row in run.alignments(name) if row["weights"] is not None]
-            label = f"-{run.label}" if several else ""
+            label = f"{name}-{run.label}" if several else name
             if rows:
-                four = choose_four(rows, run.covered(name) or None)
-                drawings[f"{name}{label}-four"] = partial(four_figure, four)
+                figure = four_figure(choose_four(rows, run.covered(name) or None))
+                written += save_figure(figure, folder / f"{label}-four", formats)
             ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
             for row in spread(ascending, heatmaps):
                 title = f"Attention of {run.label}: {name}, sentence {row['id']}"
-                drawings[f"{name}{label}-heatmap-{row['id']}"] = partial(heatmap_figure, row, title)
-    written = []
-    with Stage("drawing", len(drawings), "figure", shown=progress) as stage:
-        for stem, make in drawings.items():
-            written += save_figure(make(), folder / stem, formats)
-            stage.advance()
+                figure, stem = heatmap_figure(row, title), f"{label}-heatmap-{row['id']}"
+                written += save_figure(figure, folder / stem, formats)
     if not captioned:
         write_text(folder / "captions.txt", "".join(captions))
     return written
@@ -166,7 +158,7 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
 
 def training_caps(comparison: Comparison) -> list[int]:
     """Returns the lengths of the longest training sentences of the runs."""
-    caps = {run.results.get("max_length") for run in comparison.runs if not run.external}
+    caps = {run.results.get("max_length") for run in comparison.runs}
     return sorted(filter(None, caps))
 
 

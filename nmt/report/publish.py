@@ -64,10 +64,9 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
     assert run.folder is not None
     with timed("curves"):
         comparison = compare_runs([run])
-    with timed("figures"):
+    with timed("figures"), Stage("drawing figures", shown=shown):
         formats, heatmaps = config.report.figures, config.report.heatmaps
-        folder = run.folder / "figures"
-        figures = draw_figures(comparison, folder, formats, heatmaps, progress=shown)
+        figures = draw_figures(comparison, run.folder / "figures", formats, heatmaps)
     with timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
         page = build_page(comparison, run.folder / PAGE, config.report, title=title)

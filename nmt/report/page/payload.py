@@ -37,7 +37,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
             {
                 "label": run.label,
                 "group": of[run.label],
-                "cap": None if run.external else run.results.get("max_length"),
+                "cap": run.results.get("max_length"),
                 "history": run.results.get("history") or [],
             }
             for run in comparison.runs
