@@ -39,8 +39,8 @@ def test_markup_in_every_field_is_text(
         (tmp_path / kind).mkdir()
         text = "".join(f"{json.dumps(row)}\n" for row in rows)
         (tmp_path / kind / "newstest.jsonl").write_text(text)
-    table = run.scores.query("set == 'newstest'").drop(columns="run")
-    changes = {"results": results, "records": {}, "table": table, "folder": tmp_path}
+    table = run.scores.query("set == 'newstest'")
+    changes = {"results": results, "records": {}, "scores": table, "folder": tmp_path}
     hostile = replace(run, label=IMAGE, name=IMAGE, **changes)
     page = build_page(compare_runs([runs[0], hostile], resamples=20), tmp_path / "p.html")
     opened = Opened(chromium, page)
