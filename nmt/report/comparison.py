@@ -107,12 +107,13 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
         raise InputError("runs: must be given, or systems with source and reference")
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
+    wanted = None if given is None or files else list(given)
+    choose_scores(wanted or [], "scores")  # a misspelt score is refused before the runs are read
     runs = find_runs(config.runs)
     separate_texts(runs)
     runs += read_systems(config, runs)
     separate_texts(runs)
     added = add_scores(files, runs)
-    wanted = None if given is None or files else list(given)
     return compare_runs(runs, wanted, added, config.resamples, shown=shown)
 
 
