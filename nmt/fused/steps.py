@@ -128,7 +128,7 @@ def word_nll(
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
         # The gradient of the target word's logit is p - 1. With p in 16 bits, a p near 1 is rounded
-        # to 1. So p - 1 is computed from the NLL, which a GPU computes from the logits in float32.
+        # to 1. So p - 1 is computed from the NLL, which is float32 and comes from the logits on a GPU.
         row = torch.arange(
             len(words), device=words.device
         )  # `scatter_` would copy all logits twice

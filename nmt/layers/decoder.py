@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the memory for `step`, unchanged here, and the initial state."""
+        """Returns the memory for `step`, which a subclass may change, and the initial state."""
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:

@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # If a validation follows an update, the check waits until its checkpoint is written.
+        # A validation may follow an update. It writes a checkpoint, and the check comes after that.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

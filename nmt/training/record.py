@@ -45,7 +45,7 @@ class TrainingRecord(pl.Callback):
         self.seconds = self.hours = 0.0
         self.stopped_early = ""
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
-        self._clock: float | None = None  # when the first update after the last report began
+        self._clock: float | None = None  # start time of the first update since the last report
         self._begun = self._logged = time.monotonic()
         self._planned_end = False  # whether the last update was reached
 

@@ -50,7 +50,8 @@ class LossGraphs:
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
-        rehearse: for tests on a CPU: same code path, with a call in place of a replay.
+        rehearse: for tests on a CPU. The code path is the same, but the loss is computed again instead
+            of replayed.
 
     Attributes:
         graphs: graphs by padded shape, compute dtype and mode of the network.

@@ -48,7 +48,8 @@ def score_kernel(
 ):  # fmt: skip
     """Computes additive scores if `v` is given, else dot products.
 
-    In the backward pass, the dot products are the gradients of the attention weights α_ij.
+    In the backward pass, `query` is the gradient of c_i, and `keys` are the annotations h_j. Their dot
+    products are the gradients of the weights α_ij.
     """
     b = tl.program_id(0)
     j = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)

@@ -49,7 +49,8 @@ def word_nll_kernel(
         factor = tl.load(weight + row)
     tl.store(nll + row, row_nll * factor)
     if grad is not None:
-        tl.debug_barrier()  # `grad` may be `logits`: first all threads read the target word's logit
+        # `grad` and `logits` can be the same buffer: wait until all threads have read the target's logit
+        tl.debug_barrier()
         grad += row.to(tl.int64) * GRAD_STRIDE
         for first in range(0, VOCABULARY, WORDS):
             n = first + tl.arange(0, WORDS)
