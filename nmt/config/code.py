@@ -25,8 +25,6 @@ ALLOWED = re.compile(
     re.ASCII,
 )
 
-logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # errors that `errors_naming` reports
-
 
 def user_code(config: Config) -> list[str]:
     """Returns the code outside nmt that a configuration names, as a value of the key `trust`.
@@ -64,12 +62,16 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 def errors_naming(key: str) -> Iterator[None]:
     """Adds `key` to errors of the block, which imports or calls code that a configuration names.
 
+    Hydra's own log lines about these errors are hidden.
+
     Args:
         key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
 
     Raises:
         InputError: for every exception, in one line.
     """
+    log = logging.getLogger("hydra.utils")
+    before, log.disabled = log.disabled, True
     try:
         yield
     except Exception as error:
@@ -78,6 +80,8 @@ def errors_naming(key: str) -> Iterator[None]:
             cause = cause.__cause__
         name = "" if isinstance(cause, InputError | ValueError) else f"{type(cause).__name__}: "
         raise InputError(f"{key}: {name}{first_line(cause)}") from error
+    finally:
+        log.disabled = before
 
 
 def _names_code(path: str, value: Any) -> bool:

@@ -45,8 +45,8 @@ class Batch(NamedTuple):
         """Both sides with their masks: the arguments of a `Network`."""
         return self.source, self.source_mask, self.target, self.target_mask
 
-    def on(self, device: torch.device | str) -> Batch:
-        """Copies the batch to another device."""
+    def move_to(self, device: torch.device | str) -> Batch:
+        """Returns the batch on another device. It is not called `to`, which Lightning would call."""
         return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -258,7 +258,7 @@ class Model:
         if not sources:
             return []
         ids = [self.source.encode(words) for words in sources]
-        batch = collate(ids, targets).on(self.network.device)
+        batch = collate(ids, targets).move_to(self.network.device)
         forced = self.network(*batch.pairs)
         nll = forced.nll.float().cpu().numpy()
         if np.isnan(nll).any():

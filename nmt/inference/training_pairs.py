@@ -29,7 +29,7 @@ def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _
     """Returns the mean NLL of some rows of `train` in nats per sentence, the same on every rank."""
 
     def work(places: list[int]) -> list[float]:
-        batch = train.batch(rows[places]).on(model.network.device)
+        batch = train.batch(rows[places]).move_to(model.network.device)
         return list(model.network(*batch.pairs).nll.double().sum(1).tolist())
 
     lengths = train.sizes[rows].max(axis=1).tolist()
@@ -48,7 +48,7 @@ def learn_dictionary(
     assert isinstance(network, Network)  # an ensemble is not trained
 
     def work(places: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
-        batch = train.batch(rows[places]).on(network.device)
+        batch = train.batch(rows[places]).move_to(network.device)
         # Not network(batch), which would spend most time on the probabilities of words.
         memory = network.encode(batch.source, batch.source_mask)
         _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)

@@ -32,7 +32,7 @@ def test_weight_is_the_mean_unless_given() -> None:
 
 
 def test_batch_moves_as_a_whole() -> None:
-    moved = collate([[2, 0]], [[3, 3, 0]]).on("meta")
+    moved = collate([[2, 0]], [[3, 3, 0]]).move_to("meta")
     assert {tensor.device.type for tensor in moved} == {"meta"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -98,6 +99,23 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
     assert known.score == pytest.approx(
         unknown.score, abs=1e-5
     )  # the text "<unk>" is a word outside it, too
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("32", torch.float32), ("bf16-mixed", torch.bfloat16)]
+)
+def test_each_thread_computes_without_gradients_in_the_precision(model, threads, precision, dtype):
+    trainer = {**model.config.trainer, "precision": precision}
+    config = dataclasses.replace(model.config, trainer=trainer, threads=threads)
+    ones = torch.ones(2, 2, requires_grad=True)
+
+    def work(places):
+        product = ones @ ones
+        return [(product.dtype, product.requires_grad)] * len(places)
+
+    found = dataclasses.replace(model, config=config).map_sentences([3] * 200, work)
+    assert set(found) == {(dtype, False)}
 
 
 def test_the_search_is_what_is_asked_for(model):

@@ -39,6 +39,7 @@ FILES = " ".join(
         ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),
         ("translate checkpoint=x.ckpt seed=4", "seed: no such key; it belongs to the training run"),
         ("evaluate checkpoint=x.ckpt model=rnnencdec", "model: no such key; it belongs to the"),
+        ("train evaluation.edges=[20,10]", "evaluation.edges=[20, 10]: must be increasing"),
         ("compare scores=[blue] runs=[nowhere]", "scores: no score 'blue'"),
         ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],

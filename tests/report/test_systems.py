@@ -95,9 +95,8 @@ def test_numbers_of_another_tool_are_a_score(
     if kind == "jsonl":
         given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
     else:
-        text["systems"]["2014"] = text["systems"][
-            "mine"
-        ]  # a name is text, also if it has digits only
+        # a name is text, also if it has digits only
+        text["systems"]["2014"] = text["systems"]["mine"]
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
         given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
