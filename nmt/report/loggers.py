@@ -64,16 +64,21 @@ def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int)
         rows: `id`, `source` and `target` (symbols with `</s>`) and `weights` (T, S).
         update: number of updates at the validation.
     """
-    images = {str(n): _rendered(heatmap_figure(row)) for n, row in enumerate(rows, 1)}
-    for logger in loggers:
-        with warn_on_error(f"logging heatmaps to {type(logger).__name__}"):
-            log_images(logger, HEATMAPS, images, update)
+    takers = [logger for logger in loggers if isinstance(logger, TensorBoardLogger | WandbLogger)]
+    if not takers:
+        return
+    with warn_on_error("drawing heatmaps"):
+        images = {str(n): _rendered(heatmap_figure(row)) for n, row in enumerate(rows, 1)}
+        for logger in takers:
+            with warn_on_error(f"logging heatmaps to {type(logger).__name__}"):
+                log_images(logger, HEATMAPS, images, update)
 
 
 @style()
 def _rendered(figure: Figure) -> Image.Image:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=120, bbox_inches="tight")
+    box = figure.get_tightbbox().padded(0.1)  # "tight" would draw it twice
+    figure.savefig(stream, format="png", dpi=120, bbox_inches=box)
     return Image.open(stream)
 
 

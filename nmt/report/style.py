@@ -54,8 +54,9 @@ def style() -> Iterator[None]:
 @style()
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
     """Writes `path`.png, `path`.svg, ... (formats of matplotlib), and returns these files."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine(None)  # lay out and measure once for all files
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+        figure.set_layout_engine(None)  # laid out and measured once for all files
     box = figure.get_tightbbox().padded(0.05)
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     written = []

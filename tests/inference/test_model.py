@@ -158,8 +158,8 @@ def test_an_alignment_is_drawn(model, tmp_path):
     [result] = model.score([("the red cat .", "le chat rouge .")])
     figure = nmt.plot_alignment(result, tmp_path / "cat.png")
     axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == [*result.source, "</s>"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [*result.tokens, "</s>"]
+    words = [*result.source, "</s>", *result.tokens, "</s>"]
+    assert [text.get_text() for text in axes.texts] == words
     np.testing.assert_array_equal(axes.images[0].get_array(), result.weights)
     assert Image.open(tmp_path / "cat.png").width > 200
     [empty] = model.translate([""])
