@@ -53,12 +53,10 @@ def _shared_list(
             isinstance(each.value(), dict) or not repo.group_exists(each.key_or_group)
         )
         (values if value else choices).append(each)
-    if not _is_ours(repo):
-        return create_list(repo, config_name, overrides_list, *options, **named)
     # a program composes to learn whether it sweeps, and again to run: the same, if all is chosen
     chosen = not any(each.is_sweep_override() or each.value() == "???" for each in choices)
     how = () if chosen else (options, *named.items())
-    key = (config_name, tuple(each.input_line for each in choices), how)
+    key = (_state(repo), config_name, tuple(each.input_line for each in choices), how)
     if key not in lists:
         lists[key] = create_list(repo, config_name, choices, *options, **named)
     return dataclasses.replace(lists[key], config_overrides=values)
@@ -66,15 +64,23 @@ def _shared_list(
 
 def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
     """In place of Hydra's `_compose_config_from_defaults_list`, which merges them."""
-    if not _is_ours(repo):
-        return compose_list(self, defaults, repo)
-    key = repr(defaults)
+    key = _state(repo), repr(defaults)
     if key not in composed:
         composed[key] = compose_list(self, defaults, repo)
     return copy.deepcopy(composed[key])
 
 
-def _is_ours(repo: Any) -> bool:
-    """Whether all options are the project's and Hydra's own, which no test changes."""
-    folders = [source.path for source in repo.get_sources() if source.scheme() == "file"]
-    return [Path(folder).resolve() for folder in folders] == [conf_folder().resolve()]
+def _state(repo: Any) -> tuple[Any, ...]:
+    """Where options come from, with the times at which the files of a test were last changed."""
+    sources = [(source.full_path(), source) for source in repo.get_sources()]
+    ours = str(conf_folder())
+    return tuple(
+        (name, () if source.scheme() != "file" or source.path == ours else _times(source.path))
+        for name, source in sources
+    )
+
+
+def _times(folder: str) -> tuple[Any, ...]:
+    return tuple(
+        sorted((str(file), file.stat().st_mtime_ns) for file in Path(folder).rglob("*.yaml"))
+    )

@@ -66,10 +66,20 @@ def no_figures() -> None:
     module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
 
 
+def no_results() -> None:
+    """After the training no test set is translated, and no results are written."""
+    from nmt.inference import test_sets
+    from nmt.report import publish
+
+    test_sets.evaluate = lambda *arguments: []  # type: ignore[assignment]
+    publish.publish = lambda *arguments: None  # type: ignore[assignment]
+
+
 def fork_jobs() -> None:
     """The process launcher's jobs are forks of the sweep: none imports the libraries anew."""
     from hydra_plugins.nmt_process_launcher import launcher
 
+    launcher.POLL_S = 0.02
     launcher.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
 
 

@@ -1,6 +1,6 @@
 """Promise 10: code of the reader's own, of each kind, is one file and one YAML outside the package.
 
-The files are those of docs/extend.md, with a model, a data set and a figure beside them; one run is
+The files are those of docs/extend.md, with a model, a unit and a data set beside them; one run is
 trained with all of them.
 """
 
@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }.items():
             text = "".join(f"{' '.join(words)}\n" for words in lines)
             (folder / f"{split}.{language}").write_text(text)
-    ended = run("train", "--config-dir=my_conf", *TINY, *TYPED, cwd=folder, figures=True)
+    ended = run("train", "--config-dir=my_conf", *TINY, *TYPED, cwd=folder)
     assert ended.code == 0, ended.err
     return folder
 

@@ -30,10 +30,10 @@ VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
 RECORDED = "nmt.training.record:TrainingRecord.on_validation_end"
 
 
-def train(folder: Path, *typed: str, **options: Any):
-    """Trains in `folder/run`, or goes on with what is there."""
+def train(folder: Path, *typed: str, hook: str = ""):
+    """Trains in `folder/run`, or goes on with what is there, up to the last checkpoint."""
     line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
-    return run("train", *line, *typed, cwd=folder, **options)
+    return run("train", *line, *typed, cwd=folder, hook=f"no_results()\n{hook}")
 
 
 def checkpoint(folder: Path, name: str) -> dict[str, Any]:
@@ -112,7 +112,11 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)],
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),  # also in test_5_devices
+        pytest.param(signal.SIGUSR1, marks=pytest.mark.slow),
+    ],
 )
 def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
     folder = whole.parent / f"signal-{number}"

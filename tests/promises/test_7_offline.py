@@ -36,6 +36,7 @@ def offline(program):
 def test_the_way_from_text_to_a_page(offline, program):
     tiny = [word for word in TINY if word != "logger=none"]
     assert len(tiny) < len(TINY)
+    tiny += ["trainer.max_steps=2", "trainer.val_check_interval=2"]
     offline("train", *tiny, "hydra.run.dir=runs/a")  # with the default logger, W&B
     assert list((program.folder / "runs/a/wandb").glob("offline-run-*"))
     offline("evaluate", "checkpoint=runs/a", "sets=[test]", "logger=none", "hydra.run.dir=runs/b")
