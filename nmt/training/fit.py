@@ -36,7 +36,7 @@ from nmt.training.on_every_rank import on_every_rank
 from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
 from nmt.training.signals import Stop
-from nmt.training.trainer import make_callbacks, make_trainer
+from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
@@ -71,6 +71,9 @@ class Training:
             self.record,
             StopOnSignal(stop, folder.last),
         ]
+        # Lightning creates the optimizer only after the text is prepared.
+        target_of("optimizer", vars(config.optimizer))
+        target_of("optimizer.schedule", config.optimizer.schedule)
         self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
         run.trainer = self.trainer
 

@@ -34,6 +34,7 @@ FILES = " ".join(
         (f"train {TEXT} {FILES}", "data.train.source: no such file: /"),
         ("train evaluation.scores=[blue] regime=tiny", "evaluation.scores: no score 'blue'"),
         ("train evaluation.scores=[nowhere.Mine]", "evaluation.scores: nowhere.Mine"),
+        ("train optimizer._target_=torch.optim.Adan", "optimizer._target_=torch.optim.Adan: "),
         ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),
         ("train -m hydra.launcher.n_jobs=0 seed=1,2", "hydra.launcher.n_jobs=0: must be at least"),
         ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),
