@@ -40,6 +40,16 @@ def test_matches_are_those_of_single_sentences(references, rates):
         )
 
 
+def test_swapped_words_stay_in_their_sentence(references):
+    made = References([[words] for words in references])
+    words, sentence = made.hypotheses(Rates(1e-9, 0.05, -0.3, 0.0))
+    for number, reference in enumerate(references):
+        written = [made.vocabulary[word] for word in words[sentence == number]]
+        assert sorted(written) == sorted(reference)
+    moved = np.mean(words != made.words)
+    assert 0.3 < moved < 0.6  # two words of each swap
+
+
 def test_the_whole_set_scores_as_the_given_system(references):
     given = damaged(references, np.full(700, 0.3), np.random.default_rng(1))
     twins = constant_error_records(given)
