@@ -70,18 +70,21 @@ def test_every_run_of_the_sweep_composes_and_is_another_one(composer, monkeypatc
     monkeypatch.setenv("WANDB_RUN_ID", "1a2b")
     assert SWEEP["method"] == "grid"
     assert (ROOT / SWEEP["program"]).is_file()
-    seen = set()
+    first, seen, typed_words = SWEEP["parameters"]["seed"]["values"][0], set(), set()
     for (experiment, seed), words in agent_commands():
         assert words[:4] == ["/usr/bin/env", "python", "-m", "nmt.train"]
         typed = words[4:]
         for override in OverridesParser.create().parse_overrides(typed):
             assert not override.is_sweep_override()
         assert "hydra.run.dir=outputs/wandb/${oc.env:WANDB_RUN_ID}" in typed
-        config = load(composer(*(word for word in typed if not word.startswith("hydra."))))
-        assert (config.resume, config.experiment, config.seed) == ("auto", experiment, seed)
-        seen.add((config.model._target_, config.data.max_length, config.seed))
-    assert len(seen) == 12
-    assert {length for _, length, _ in seen} == {30, 50}
+        assert f"seed={seed}" in typed
+        typed_words.add(tuple(typed))
+        if seed == first:
+            config = load(composer(*(word for word in typed if not word.startswith("hydra."))))
+            assert (config.resume, config.experiment, config.seed) == ("auto", experiment, seed)
+            seen.add((config.model._target_, config.data.max_length))
+    assert (len(typed_words), len(seen)) == (12, 4)
+    assert {length for _, length in seen} == {30, 50}
 
 
 def test_its_metric_is_a_number_of_the_summary():

@@ -25,13 +25,14 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.gpu import commands, model, speed
+from benchmarks.gpu import commands, compile, model, speed
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.lines import Line, print_line
 
 # In order of importance, with a time limit in seconds
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "machine": (speed.machine, 60),
+    "compile": (compile.check, 60),
     "kernels": (model.kernels, 120),
     "gradients": (model.gradients, 60),
     "graphs": (model.graphs, 120),
@@ -57,9 +58,7 @@ def main() -> None:
     parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
     args = parser.parse_args()
     if args.compile:
-        from benchmarks.gpu.compile import main as compile_all
-
-        sys.exit(compile_all(args.target))
+        sys.exit(compile.main(args.target))
     if not args.rehearse and not torch.cuda.is_available():
         sys.exit("no GPU can be used; --rehearse needs none")
     end = time.monotonic() + 60 * args.minutes

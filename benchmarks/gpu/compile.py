@@ -16,13 +16,16 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.lines import Line
 
 LENGTHS = (8, 16, 32, 52, 200)  # S
@@ -201,6 +204,20 @@ def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
             capture_output=True, text=True, check=True,
         ).stderr  # fmt: skip
     return total(r"Used (\d+) registers", log), total(r"(\d+) bytes spill (?:stores|loads)", log)
+
+
+def check(setting: Setting, findings: Findings) -> None:
+    """Compiles all kernels in a process in which Triton is no interpreter; checks that none spills."""
+    if find_spec("triton") is None:
+        findings.note(left_out="Triton is not installed")
+        return
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "benchmarks.gpu", "--compile"]
+    printed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
+    lines = [json.loads(line) for line in printed.splitlines()]
+    findings.check("kernels", len(lines), at_least=30)
+    wrong = [line for line in lines if line.get("spills") != 0]
+    findings.check("that do not compile, or spill", wrong, equals=[])
 
 
 def main(target: str, lengths: Sequence[int] = LENGTHS, types: Sequence[str] = TYPES) -> int:

@@ -65,19 +65,11 @@ def test_how_items_end(monkeypatch, capsys):
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize(
-    ("target", "lengths", "types"),
-    [
-        ("sm_90", (32,), ("bfloat16",)),
-        *(
-            pytest.param(target, (8, 16, 200), ("float32", "bfloat16"), marks=pytest.mark.slow)
-            for target in ("sm_80", "sm_90", "gfx942")
-        ),
-    ],
-)
-def test_kernels_compile_without_spills_for_a_gpu_that_is_not_there(target, lengths, types):
+@pytest.mark.slow  # by default at the rehearsal of `.ci/run`
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
+def test_kernels_compile_without_spills_for_a_gpu_that_is_not_there(target):
     """Triton's interpreter, which shows what kernels compute, accepts what its compiler refuses."""
-    code = f"from benchmarks.gpu.compile import main; main('{target}', {lengths}, {types})"
+    code = f"from benchmarks.gpu.compile import main; main('{target}', (8, 16, 200))"
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment,

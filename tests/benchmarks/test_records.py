@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.coverage import FALLS, SEEDS, coverage
+from benchmarks import coverage
 from benchmarks.decide import decided, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, with_tables
 from nmt.cli.composition import conf_folder
@@ -70,7 +70,9 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
         assert [found[key] for key in ("value", "low", "high")] == pytest.approx(expected)
 
 
-def test_simulated_coverage_is_a_share_of_sets():
-    cells = coverage("natural", FALLS["linear"], SEEDS["1 seed"], sets=3, size=300, resamples=20)
+def test_simulated_coverage_is_a_share_of_sets(monkeypatch):
+    monkeypatch.setattr(coverage, "POPULATION", 2000)
+    chosen = coverage.FALLS["linear"], coverage.SEEDS["1 seed"]
+    cells = coverage.coverage("natural", *chosen, sets=3, size=300, resamples=20)
     assert len(cells) == 7
     assert all(0 <= cell <= 100 for cell in cells)

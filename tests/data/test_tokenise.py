@@ -120,7 +120,7 @@ def test_ignorable_characters_are_no_words() -> None:
 
 
 def test_characters_of_scripts_without_spaces() -> None:
-    tool = tokeniser("zh", characters=True)
+    tool = tokeniser("ja", characters=True)
     assert tool.tokenise("我爱GPU，中国。") == ["我", "爱", "GPU", "，", "中", "国", "。"]
     assert tool.detokenise(["我", "爱", "中", "国", "。"]) == "我爱中国。"
     assert tokeniser("th", characters=True).tokenise("สวัสดี") == ["ส", "วั", "ส", "ดี"]

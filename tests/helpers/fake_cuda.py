@@ -138,10 +138,11 @@ def _on(stream: Any, current: Any, launches: Launches) -> Iterator[None]:
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
     """Tensors that are made inside have no content; those on `GPU` are as on a GPU."""
-    launches, current = Launches(), FakeStream()
+    launches, current, available = Launches(), FakeStream(), torch.cuda.is_available()
     replaced = {
         "Stream": FakeStream,
         "stream": lambda stream: _on(stream, current, launches),
+        "is_available": lambda: available,  # asked for at every operation
         "current_device": lambda: GPU.index,
         "current_stream": lambda device=None: current,
         "CUDAGraph": lambda: FakeGraph(launches),

@@ -11,6 +11,31 @@ from tests.layers.nets import ON_GPU
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
+from triton.runtime import interpreter  # isort: split
+
+
+def speed_up():
+    """Takes two things off Triton's interpreter in which three quarters of its time go.
+
+    Checks of integers for overflow, which a compiled kernel does not have, either; and the
+    replacement of the functions of `triton.language` at every launch and at every call of a function
+    by a kernel, once per module that uses them instead.
+    """
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
+        sanitize_overflow=False
+    )
+    replace, replaced, nothing = interpreter._patch_lang, set(), interpreter._LangPatchScope()
+
+    def replace_once(function):
+        if function.__module__ not in replaced:
+            replaced.add(function.__module__)
+            replace(function)
+        return nothing  # to restore after a launch
+
+    interpreter._patch_lang = replace_once
+
+
+speed_up()
 DEVICES = [
     pytest.param(
         "cpu",
