@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,6 +38,7 @@ ALONE = {
 }  # what may know less than all folders before it
 
 
+@functools.cache
 def modules(file: Path) -> set[str]:
     """The modules of `nmt` that a file imports, wherever in it; `nmt.a` for `from nmt import a`."""
     found = set()

