@@ -7,8 +7,6 @@ run before the program, is made of.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from multiprocessing.connection import Client
@@ -134,17 +132,3 @@ def run(command: str, *arguments: str, figures: bool = False, **options: Any) ->
     if not figures:
         hook += "\nno_figures()"
     return start(f"nmt.{command}", *arguments, hook=hook, **options).wait()
-
-
-def run_afresh(*command: str, cwd: Path) -> Ended:
-    """Runs `python -m <command>` in a new interpreter, which imports what it needs."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=cwd,
-        env={**os.environ, **ENVIRONMENT},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    return Ended([done.returncode], done.stdout, done.stderr, float("nan"))
