@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import EarlyStopping, EMAWeightAveraging, ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, WandbLogger
 
 from nmt.config.loading import load
+from nmt.training.callbacks import Seeds
 from nmt.training.loggers import make_loggers
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.errors import InputError
@@ -104,3 +110,19 @@ def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with pytest.raises(InputError, match=r"logger\.wandb\.offline=false: W&B has no key here"):
         make_loggers(load(composer(*TYPED, "logger.wandb.offline=false")), tmp_path)
+
+
+def test_every_batch_of_every_rank_has_random_numbers_of_its_own():
+    module = pl.LightningModule()
+
+    def draw(seed: int, batch: int, rank: int) -> float:
+        trainer: Any = SimpleNamespace(
+            fit_loop=SimpleNamespace(total_batch_idx=batch), global_rank=rank
+        )
+        Seeds(seed).on_train_batch_start(trainer, module, None, 0)
+        return torch.rand(()).item()
+
+    places = [(seed, batch, rank) for seed in (1, 2) for batch in (0, 1, 2) for rank in (0, 1)]
+    drawn = {place: draw(*place) for place in places}
+    assert len(set(drawn.values())) == len(places)
+    assert all(draw(*place) == drawn[place] for place in reversed(places))
