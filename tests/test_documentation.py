@@ -52,6 +52,8 @@ def test_lists_in_the_prose_are_quoted(page):
 
 @pytest.mark.parametrize("block", SHELL)
 def test_keys_and_modules_exist(block: Block, check):
+    if block.mark == "quick":
+        return  # test_how_tos.py runs it
     for command in commands(block):
         if command.name == "grammar" or "--config-dir" in command.words:
             continue  # no Hydra command; the how-tos run it

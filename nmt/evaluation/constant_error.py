@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv, expit, logit
-from scipy.stats import binom
+from scipy.special import betaincinv, binom, expit, logit
 
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
@@ -133,7 +132,9 @@ def expected_precisions(rates: Rates) -> np.ndarray:
     moments = np.cumprod((kept + steps) / (concentration + steps))
     # n words depend on 1 to n draws; a swap breaks three pairs of neighbours
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
-    alone = np.array([binom.pmf(steps, n, 1 - shared) @ moments for n in range(ORDERS)])
+    words = np.arange(ORDERS)[:, None]
+    chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
+    alone = chances @ moments
     return alone * np.maximum(1 - 3 * swapped, 0.01) ** steps
 
 

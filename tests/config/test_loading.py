@@ -19,6 +19,11 @@ from nmt.utils.errors import InputError
 STORED = ("+experiment=rnnsearch30", "regime=tiny", "search=groundhog", "seed=3", "threads=3")
 
 
+@pytest.fixture(scope="module")
+def stored(composer):
+    return load(composer(*STORED))
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
@@ -31,9 +36,8 @@ STORED = ("+experiment=rnnsearch30", "regime=tiny", "search=groundhog", "seed=3"
         ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto"}),
     ],
 )
-def test_only_what_is_typed_changes(composer, typed, expected):
+def test_only_what_is_typed_changes(composer, stored, typed, expected):
     """The number of threads was chosen for another machine."""
-    stored = load(composer(*STORED))
     composed = load(composer("checkpoint=f", *typed, command="evaluate"))
     before, after = (
         flatten(to_containers(each)) for each in (stored, apply_overrides(stored, composed, typed))
@@ -44,8 +48,8 @@ def test_only_what_is_typed_changes(composer, typed, expected):
     assert not [path for path in changed if not path.startswith(own)]
 
 
-def test_a_test_set_of_the_training_can_be_left_out(composer):
-    stored, typed = load(composer(*STORED)), ["~data.test.by_length"]
+def test_a_test_set_of_the_training_can_be_left_out(composer, stored):
+    typed = ["~data.test.by_length"]
     config = apply_overrides(stored, load(composer(*STORED, *typed)), typed)
     assert list(config.data.test) == ["test"]
     assert list(stored.data.test) == ["test", "by_length"]
@@ -61,8 +65,8 @@ def test_a_test_set_of_the_training_can_be_left_out(composer):
         (["regime=laptop"], "regime"),
     ],
 )
-def test_a_resumed_run_keeps_what_its_result_depends_on(composer, typed, key):
-    stored, config = load(composer(*STORED)), load(composer(*STORED, *typed))
+def test_a_resumed_run_keeps_what_its_result_depends_on(composer, stored, typed, key):
+    config = load(composer(*STORED, *typed))
     if key is None:
         refuse_changes(stored, config)
         return

@@ -52,8 +52,10 @@ def test_swapped_words_stay_in_their_sentence(references):
 
 def test_the_whole_set_scores_as_the_given_system(references):
     given = damaged(references, np.full(700, 0.3), np.random.default_rng(1))
+    given[0] |= {"raw_reference": "a text"}  # its errors are in tokens: it has no score of text
     twins = constant_error_records(given)
     assert twins == constant_error_records(given)
+    assert twins[0]["raw_reference"] is None
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
     assert bleu(got) == pytest.approx(bleu(wanted), abs=0.6)
     assert got[8] / got[9] == pytest.approx(wanted[8] / wanted[9], abs=0.01)

@@ -10,7 +10,7 @@ import pytest
 from nmt.config import EvaluationConfig
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.summary import Measured, keep_statistics, score_set
+from nmt.evaluation.summary import keep_statistics, score_set
 from nmt.evaluation.table import score_table
 from tests.evaluation.conftest import sacrebleu
 
@@ -136,15 +136,6 @@ def test_what_does_not_apply_is_absent(corpus):
     assert all(row["low"] is row["high"] is None for row in rows.values())
     assert {row["interval"] for row in rows.values()} == {""}
     assert score_table(rows.values())["low"].isna().all()
-
-
-def test_a_part_of_the_sentences_has_its_own_scores(records):
-    measured = Measured(records, [], Settings())
-    inside = np.arange(len(records)) % 3 == 2
-    row = measured.of("bleu", inside)
-    assert row["sentences"] == inside.sum() > 5
-    assert row["value"] == pytest.approx(bleu_of(records[2::3]), abs=1e-9)
-    assert measured.of("bleu", inside & False) is None
 
 
 def test_order_does_not_matter_and_a_sentence_counts_once(records):

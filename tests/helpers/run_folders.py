@@ -79,7 +79,7 @@ def make_run(
     sets: tuple[str, ...] = ("newstest",),
     scoring: str = "additive",
 ) -> Path:
-    """Writes one run folder and returns it."""
+    """Writes one run folder and returns it; its first test set has `pairs` sentences, others a quarter."""
     draw = np.random.default_rng([seed, max_length, len(model)])
     folder.mkdir(parents=True)
     attention = model == "RNNsearch"
@@ -102,7 +102,8 @@ def make_run(
     settings = EvaluationConfig(scores=MEASURED, resamples=20)
     table = []
     for index, name in enumerate(sets):
-        records, alignments = _test_set(corpus(pairs, index), draw, attention, max_length, kept)
+        rows = corpus(pairs // 4 if index else pairs, index)
+        records, alignments = _test_set(rows, draw, attention, max_length, kept)
         write_translations(folder, name, records)
         write_alignments(folder, name, alignments)
         table += score_set(name, records, settings)

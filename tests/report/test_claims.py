@@ -21,7 +21,7 @@ from nmt.utils.errors import InputError
 from tests.evaluation.conftest import bleu_by_hand
 
 FILES = [
-    pytest.param(path, marks=pytest.mark.slow if path.stem in ("europarl", "multi30k") else ())
+    pytest.param(path, marks=pytest.mark.slow if path.stem != "scoring" else ())
     for path in sorted((conf_folder() / "claims").glob("*.yaml"))
 ]
 WORDS = [f"w{number}" for number in range(40)]
@@ -51,6 +51,26 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         taking = {other for other, g in file.runs.items() if matches(run, g.where, file.where)}
         alike = {other for other, given in made.items() if given == made[name]}
         assert taking == alike, name
+
+
+@pytest.mark.parametrize(
+    ("where", "default", "accepted"),
+    [
+        ({"model.unit._target_": "LstmUnit"}, {}, True),
+        ({"model.unit._target_": [None, "GatedUnit"]}, {}, False),
+        ({"model.attention._target_": [None, "Attention"]}, {}, True),
+        ({"data.max_length": [30, 50]}, {"seed": 1}, True),
+        ({}, {"data.max_length": 30}, False),
+        ({"data.max_length": 50}, {"data.max_length": 30}, True),
+        ({}, {"phrase_based.reordering": 3}, True),  # a run without this key passes
+        ({"system": "RNNsearch", "members": 3}, {}, True),
+        ({"members": 1}, {}, False),
+    ],
+)
+def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
+    config = {"data": {"max_length": 50}, "model": {"unit": {"_target_": "nmt.layers.LstmUnit"}}}
+    results = {"config": config, "model": "RNNsearch", "sources": {"others": [{}, {}]}}
+    assert matches(FinishedRun("a", results), where, default) is accepted
 
 
 def run_of(name, seed, wrong, *, text=40):

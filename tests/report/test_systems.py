@@ -69,22 +69,6 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
         assert [row["length"] for row in run.translations("all")] == wanted
 
 
-def test_a_constant_error_rate_has_scores_of_tokens_alone(tmp_path: Path) -> None:
-    """Its errors are made in tokens, and a score of detokenised text would take those for text."""
-    generator = np.random.default_rng(1)
-    words = [f"w{number}" for number in range(30)]
-    reference = [f"{' '.join(generator.choice(words, 8 + number % 9))}." for number in range(120)]
-    output = [line.replace("w7 ", "w8 ") for line in reference]
-    files = [write(tmp_path / name, lines) for name, lines in (("a.en", reference), ("b", output))]
-    typed = {"source": files[0], "reference": files[0], "systems": {"mine": files[1]}}
-    curves = compare(CompareConfig(**typed, resamples=20)).curves
-    constant, own = (
-        set(curves.query(f"kind == '{kind}'")["key"]) for kind in ("constant", "score")
-    )
-    assert {"bleu", "brevity_penalty", "bleu_precisions"} <= constant
-    assert {"sacrebleu", "chrf"} <= own - constant
-
-
 @pytest.mark.parametrize("kind", ["tsv", "jsonl"])
 def test_numbers_of_another_tool_are_a_score(
     text: dict[str, Any], tmp_path: Path, kind: str

@@ -36,8 +36,7 @@ KINDS = [
     ("RNNsearch", "Additive", "previous", False),
     ("RNNsearch", "Dot", "current", False),
     ("RNNsearch", "ScaledDot", "previous", True),
-    ("RNNencdec", "", "previous", False),
-    ("RNNencdec", "", "current", True),
+    ("RNNencdec", "", "current", False),
 ]
 
 
