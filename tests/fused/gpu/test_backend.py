@@ -60,8 +60,14 @@ def train(way):
     return dict(net.named_parameters()) | {"losses": torch.stack(losses)}
 
 
+@pytest.fixture(scope="module")
+def expected():
+    """The weights without a fault."""
+    return train(LossGraphs(rehearse=True))
+
+
 @pytest.fixture
-def goes_on(caplog, monkeypatch):
+def goes_on(expected, caplog):
     """goes_on(): a training with graphs has the weights of one without a fault, and warns once."""
 
     def run(said):
@@ -71,8 +77,6 @@ def goes_on(caplog, monkeypatch):
         assert len(caplog.messages) == 1
         assert backend.chosen is None
         assert said in caplog.messages[0]
-        monkeypatch.undo()
-        expected = train(LossGraphs(rehearse=True))
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
         return way
 
