@@ -2,36 +2,36 @@
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
-    python -m benchmarks.peers                     # compared with JoeyNMT and Marian
+    python -m benchmarks.peers                     # compared with JoeyNMT
     python -m benchmarks.gpu                       # checks that need a GPU
 
 Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures
 are medians, and ratios are relative to the first version. Times are CPU seconds for one thread, and
-wall-clock seconds with two or more threads, or on a GPU.
+wall-clock seconds with two or more threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import statistics
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 
-from benchmarks.lines import Line, print_line
-from benchmarks.memory import measure
 from benchmarks.work import (
     BATCH,
     POOL,
-    SCORING,
     SIZES,
+    Line,
     Net,
     Size,
     Trainer,
+    peak_mib,
     pool,
+    print_line,
     rectangle,
     search,
     seconds,
@@ -47,10 +47,9 @@ def medians(
 ) -> dict[Any, float]:
     """Measures the seconds of each piece of work, alternating them; the first round warms up."""
     times: dict[Any, list[float]] = {key: [] for key in works}
-    clock = time.process_time if args.threads == 1 else time.perf_counter
     for turn in range(args.rounds + 1):
         for key, work in works.items():
-            took = seconds(work, args.device, clock)
+            took = seconds(work, args.threads)
             if turn:
                 times[key].append(took)
     return {key: statistics.median(found) for key, found in times.items()}
@@ -62,11 +61,11 @@ def name(recurrence: str, bf16: bool) -> str:
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures whole updates on the middle batch of a pool."""
-    words = pool(size, args.device)[POOL // 2]
-    works = {}
-    for version in VERSIONS:
-        net = Net(size, version[0], args.scoring)
-        works[version] = partial(Trainer(net, size, version[1], args.device).update, words)
+    words = pool(size)[POOL // 2]
+    works = {
+        version: partial(Trainer(Net(size, version[0]), size, version[1], "cpu").update, words)
+        for version in VERSIONS
+    }
     found = medians(works, args)
     for version, took in found.items():
         yield {
@@ -81,8 +80,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures searches of 16 sentences whose outputs are as long as their sources."""
-    words = rectangle(size, 16, round(size.words) + 1, args.device)
-    net = Net(size, "fused", args.scoring).to(args.device).eval()
+    words, net = rectangle(size, 16, round(size.words) + 1), Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     works = {version: partial(search, net, words, *version) for version in versions}
     found = medians(works, args)
@@ -95,10 +93,11 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures the peak memory of a training step, each in its own process."""
+    """Measures the peak memory of a training step, each in its own process (Linux)."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
         for length in LENGTHS:
-            peak = measure(size.name, args.scoring, *version, length, args.device)
+            with multiprocessing.get_context("spawn").Pool(1) as process:
+                peak = process.apply(peak_mib, (size, *version, length))
             yield {"version": name(*version), "shape": f"{BATCH}x{length}", "peak_mib": peak}
 
 
@@ -111,18 +110,15 @@ def main() -> None:
     )
     parser.add_argument("--size", choices=SIZES, nargs="+", default=list(SIZES))
     parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
-    parser.add_argument("--scoring", choices=SCORING, default="additive")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    unit = {"device": args.device, "threads": args.threads}
     for size in args.size:
         for part in args.part:
             for line in PARTS[part](SIZES[size], args):
-                print_line({"part": part, "size": size} | unit | line)
+                print_line({"part": part, "size": size, "threads": args.threads} | line)
 
 
 if __name__ == "__main__":

@@ -165,21 +165,12 @@ def unsmoothed_retention(fall: Fall, seeds: Seeds) -> float:
     return float(long / short)
 
 
-def curve_of(of: Kernel, tables: list[np.ndarray], resamples: int) -> Curve:
-    return Curve(of, [np.stack([BLEU.curve(of.sums(table, resamples)) for table in tables])])
-
-
 def holds(lost: Sequence[float | None], length: float | None, last: float) -> bool:
     """Tells whether the interval of a length contains it; beyond the curve it is not reached."""
     _, low, high = lost
     if length is None or length > last:
         return high is None
     return (low or np.inf) <= length <= (high or np.inf)
-
-
-def excludes_zero(curve: Curve) -> bool:
-    low, high = curve.band()
-    return bool(((low > 0) | (high < 0)).any())
 
 
 def coverage(
@@ -190,11 +181,15 @@ def coverage(
     kept, exact = expected.relative().at(LONG), unsmoothed_retention(fall, seeds)
     crossings = [expected.lost(share)[0] for share in LOST]
     band, rows = [], []
+
+    def draw_curve(lengths: np.ndarray, of: Kernel) -> Curve:
+        tables = simulated(lengths, fall, seeds.draw(generator), generator)
+        return Curve(of, [np.stack([BLEU.curve(of.sums(table, resamples)) for table in tables])])
+
     for _ in range(sets):
         lengths = draw_lengths(kind, size, generator)
         of = kernel(lengths)
-        tables = list(simulated(lengths, fall, seeds.draw(generator), generator))
-        curve = curve_of(of, tables, resamples)
+        curve = draw_curve(lengths, of)
         low, high = curve.band()
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
@@ -206,13 +201,12 @@ def coverage(
         assert below is not None
         assert above is not None
         lost = [curve.lost(share) for share in LOST]
-        again = curve_of(
-            of, list(simulated(lengths, fall, seeds.draw(generator), generator)), resamples
-        )
+        low, high = difference(curve, draw_curve(lengths, of)).band()
+        excludes_zero = bool(((low > 0) | (high < 0)).any())
         rows.append(
             [below <= kept.score <= above]
             + [holds(*pair, curve.lengths[-1]) for pair in zip(lost, crossings, strict=True)]
-            + [below <= exact <= above, excludes_zero(difference(curve, again))]
+            + [below <= exact <= above, excludes_zero]
         )
     return [100 * float(np.mean(band)), *(100 * np.mean(rows, axis=0)).tolist()]
 

@@ -5,16 +5,18 @@ python -m benchmarks.figures
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.decide import STUDY, runs_of
 from benchmarks.records import DOCS, RECORDS
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.curves import Curve, length_curves
 from nmt.evaluation.summary import Measured
+from nmt.report.runs import FinishedRun
 from nmt.report.style import save_figure, style
 
+SENTENCES = RECORDS / "sentences" / "europarl.csv.xz"
 TEST_SET = "by_length"
 GROUPS = {
     "rnnsearch50": "RNNsearch-50, attention, trained on up to 50 words",
@@ -25,9 +27,26 @@ GROUPS = {
 }
 
 
+def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
+    """Reads the recorded runs by group, with the BLEU statistics of their sentences."""
+    words = rows[["hypothesis_words", "reference_words"]]
+    totals = np.maximum(words.iloc[:, :1].to_numpy() - np.arange(4), 0)
+    statistics = np.hstack([rows.filter(like="bleu_correct_"), totals, words])
+    rows = rows.assign(id=rows["sentence"], bleu_stats=statistics.tolist())
+    runs: dict[str, list[FinishedRun]] = {}
+    for (group, seed), run in rows.groupby(["group", "seed"], sort=False):
+        records = {
+            name: part[["id", "length", "bleu_stats"]].to_dict("records")
+            for name, part in run.groupby("set", sort=False)
+        }
+        run_name = f"{group} {seed}"
+        runs.setdefault(group, []).append(FinishedRun(run_name, {"seed": seed}, records=records))
+    return runs
+
+
 def europarl_curves() -> dict[str, Curve]:
     """Draws BLEU over source length by group, with bands over sentences and seeds."""
-    rows = pd.read_csv(RECORDS / "sentences" / f"{STUDY}.csv.xz")
+    rows = pd.read_csv(SENTENCES)
     runs = runs_of(rows[(rows["set"] == TEST_SET) & rows["group"].isin(GROUPS)])
     settings = EvaluationConfig()
     measured = {

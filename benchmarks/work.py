@@ -1,13 +1,17 @@
-"""The measured work: bare models of two sizes, and synthetic text.
+"""The measured work: bare models of two sizes, and synthetic text; and how figures are printed.
 
 B batch, S source length, T target length.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,29 +23,21 @@ from nmt.layers import (
     Additive,
     Attention,
     BidirectionalEncoder,
-    Cosine,
     Decoder,
     Dot,
     Encoder,
     FixedContext,
     ForwardEncoder,
-    General,
     Network,
     Output,
     ScaledDot,
     initialise,
 )
-from nmt.layers.scoring import query_and_key_sizes
 from nmt.models.optimizer import make_optimizer
 from nmt.search import Hypothesis, beam_search
 
-SCORING = {
-    "additive": Additive,
-    "dot": Dot,
-    "scaled_dot": ScaledDot,
-    "general": General,
-    "cosine": Cosine,
-}
+SCORING = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
+Line = dict[str, Any]
 Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
 
 
@@ -78,9 +74,8 @@ class Net(Network):
             context = FixedContext(size.hidden)
         else:
             encoder = BidirectionalEncoder(size.vocabulary, size.embedding, size.hidden)
-            scorer = SCORING[scoring]
             sizes = (size.hidden, 2 * size.hidden, size.alignment)
-            context = Attention(*sizes, scorer(*query_and_key_sizes(scorer, *sizes)))
+            context = Attention(*sizes, SCORING[scoring](size.alignment, size.alignment))
         decoder = Decoder(size.vocabulary, size.embedding, size.hidden, size.maxout, context)
         super().__init__(encoder, decoder, Output(size.maxout, size.vocabulary))
         initialise(self, "glorot")
@@ -176,16 +171,42 @@ def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesi
         return beam_search(net, *words[:2], settings)
 
 
-def seconds(
-    run: Callable[[], object], device: str, clock: Callable[[], float] = time.process_time
-) -> float:
-    """Measures CPU seconds of a call, which other processes change little; wall-clock on a GPU."""
-    if device == "cpu":
-        start = clock()
-        run()
-        return clock() - start
-    torch.cuda.synchronize()
-    start = time.perf_counter()
+def seconds(run: Callable[[], object], threads: int = 1) -> float:
+    """Measures a call: CPU seconds of one thread, little changed by other processes; else wall-clock."""
+    clock = time.process_time if threads == 1 else time.perf_counter
+    start = clock()
     run()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return clock() - start
+
+
+def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
+    """Returns the MiB that a step on a batch of one length adds at its peak."""
+    torch.set_num_threads(1)
+    trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
+    trainer.gradient(rectangle(size, 2, 3))  # allocates gradients, loads libraries
+    words = rectangle(size, BATCH, length)
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
+    trainer.gradient(words)
+    return resident("VmHWM") - before
+
+
+def resident(field: str) -> float:
+    """Reads this process's status in MiB: VmHWM (peak memory) or VmRSS (current memory)."""
+    (kib,) = re.findall(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(kib) / 2**10
+
+
+def print_line(line: Line) -> None:
+    print(json.dumps(rounded(line)), flush=True)
+
+
+def rounded(value: Any) -> Any:
+    """Rounds every float to four digits, more than a measurement is accurate."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if abs(value) < float("inf") else str(value)
+    if isinstance(value, dict):
+        return {str(key): rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return value

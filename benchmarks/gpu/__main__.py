@@ -1,7 +1,7 @@
 """Runs the checks and measurements that need a GPU; see docs/performance.md.
 
     python -m benchmarks.gpu                            # everything, under 10 minutes on one GPU
-    python -m benchmarks.gpu --only kernels graphs      # some of it
+    python -m benchmarks.gpu --only gradients graphs    # some of it
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
@@ -27,14 +27,13 @@ import torch
 
 from benchmarks.gpu import commands, compile, model, speed
 from benchmarks.gpu.setting import Findings, Setting
-from benchmarks.lines import Line, print_line
+from benchmarks.work import Line, print_line
 
 # In order of importance, with a time limit in seconds
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "machine": (speed.machine, 60),
     "compile": (compile.check, 60),
-    "kernels": (model.kernels, 120),
-    "gradients": (model.gradients, 60),
+    "gradients": (model.gradients, 120),
     "graphs": (model.graphs, 120),
     "updates": (speed.updates, 120),
     "parts": (speed.parts, 60),

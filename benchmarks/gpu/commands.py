@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -33,7 +32,7 @@ def train(setting: Setting, findings: Findings) -> None:
     if not setting.rehearse:
         size = ["regime=paper", "trainer.max_steps=2000", "trainer.val_check_interval=1000"]
     subprocess.run(training(setting, *size, f"hydra.run.dir={run}"), check=True)
-    content = results(run)
+    content = json.loads((run / "results.json").read_text())
     rate = content["train"]["sentences_per_second"] / content["config"]["data"]["batch_size"]
     findings.note(train=content["train"], updates_per_s=rate)
 
@@ -64,12 +63,6 @@ def resume(setting: Setting, findings: Findings) -> None:
     with source.open() as lines:
         out = subprocess.run(command, stdin=lines, stdout=subprocess.PIPE, text=True, check=True)
     findings.check("lines translated", out.stdout.count("\n"), equals=2)
-
-
-def results(run: Path) -> dict[str, Any]:
-    """Reads a run's results.json."""
-    found: dict[str, Any] = json.loads((run / "results.json").read_text())
-    return found
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.gpu.setting import Findings, Setting
-from benchmarks.lines import Line, print_line
+from benchmarks.work import Line, print_line
 from nmt.fused.gpu import backend
 from nmt.fused.loop import AttentionInputs, run_backward, run_forward
 from nmt.fused.output import chunked_nll

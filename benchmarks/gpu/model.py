@@ -1,21 +1,16 @@
-"""Checks whole models: gradients, CUDA graphs, repeatability and memory."""
+"""Checks models: gradients, CUDA graphs, repeatability and memory."""
 
 from __future__ import annotations
 
+import resource
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 
-from benchmarks.gpu.setting import (
-    Findings,
-    Setting,
-    furthest,
-    gradients_of,
-    with_kernels,
-    without_kernels,
-)
-from benchmarks.memory import resident
+from benchmarks.gpu.setting import Findings, Setting, furthest, gradients_of
 from benchmarks.work import SCORING, pool
+from nmt.fused.gpu import backend
 
 LIMITS = {False: 1e-3, True: 0.05}  # against the plain loop in float32, in float32 and in bf16
 PADDED = {False: 1e-4, True: 0.02}  # with graphs against without, if they pad otherwise
@@ -24,22 +19,20 @@ TURNS = 3  # through the shapes: captured in the first, replayed in the others
 UPDATES = 20
 
 
-def kernels(setting: Setting, findings: Findings) -> None:
-    """Compares gradients and updates of kernels with PyTorch's operations at several lengths."""
-    if setting.rehearse and find_spec("triton") is None:
-        findings.note(left_out="Triton is not installed")
-        return
-    for scoring in ("additive", "dot", "scaled_dot", "none"):
-        net = setting.net(scoring=scoring)
+def gradients(setting: Setting, findings: Findings) -> None:
+    """Compares gradients with those of the plain loop in float32, at several lengths."""
+    kernels: Any = None  # chosen by the device
+    if find_spec("triton") is not None:
+        from nmt.fused.gpu import kernels  # interpreted in a rehearsal
+    for scoring in (*SCORING, "none"):
         for length in (18,) if setting.rehearse else (8, 16, 32, 52, 200):
             words = setting.words(length, rows=2 if setting.rehearse else None)
+            plain = setting.trainer(setting.net("plain", scoring=scoring), bf16=False)
+            expected = gradients_of(plain, words)
             for bf16 in (False, True):
-                trainer = setting.trainer(net, bf16=bf16)
-                with without_kernels():
-                    expected = gradients_of(trainer, words)
-                with with_kernels():
-                    found = gradients_of(trainer, words)
-                share, worst = furthest(found, expected)
+                fused = setting.trainer(setting.net(scoring=scoring), bf16=bf16)
+                with backend.using(kernels):
+                    share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
                 findings.check(name, share, at_most=LIMITS[bf16])
     if not setting.rehearse:
@@ -62,19 +55,6 @@ def optimizer(setting: Setting, findings: Findings) -> None:
         rule.step()
     share, worst = furthest(*(dict(net.state_dict()) for net in nets))
     findings.check(f"adadelta: {worst}", share, at_most=1e-5)
-
-
-def gradients(setting: Setting, findings: Findings) -> None:
-    """Compares fused and bf16 gradients with the plain loop in float32, by parameter."""
-    words = setting.words(setting.lengths[0])
-    for scoring in (*SCORING, "none"):
-        plain = setting.trainer(setting.net("plain", scoring=scoring), bf16=False)
-        expected = gradients_of(plain, words)
-        for bf16 in (False, True):
-            fused = setting.trainer(setting.net(scoring=scoring), bf16=bf16)
-            share, worst = furthest(gradients_of(fused, words), expected)
-            name = f"{scoring} {PRECISIONS[bf16]}: {worst}"
-            findings.check(name, share, at_most=LIMITS[bf16])
 
 
 def graphs(setting: Setting, findings: Findings) -> None:
@@ -124,6 +104,7 @@ def memory(setting: Setting, findings: Findings) -> None:
         for batch in pool(setting.size, setting.device)[:: 5 if setting.rehearse else 1]:
             trainer.update(batch)
         setting.wait()
-        held.append(resident("VmHWM") if setting.rehearse else torch.cuda.max_memory_allocated())
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        held.append(used if setting.rehearse else torch.cuda.max_memory_allocated())
     findings.note(largest_after_each_pool=held)
     findings.check("a second pool / the first", held[1] / held[0], at_most=1.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
@@ -16,10 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.lines import rounded
-from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch
-from nmt.fused import steps
-from nmt.fused.gpu import backend
+from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch, rounded
+from nmt.fused import fuse
 
 TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
@@ -71,10 +70,9 @@ class Setting:
 
     def net(self, recurrence: str = "fused", *, scoring: str = "additive") -> Net:
         """Builds a model; all models with the same scoring have the same weights."""
-        with torch.device("meta"):
-            net = Net(self.size, recurrence, scoring)
-        net = net.to_empty(device=self.device)
-        net.load_state_dict(weights(self.size, scoring, self.device))
+        net = copy.deepcopy(plain_net(self.size, scoring, self.device))
+        if recurrence == "fused":
+            fuse(net)
         return net
 
     def trainer(self, net: Net, *, bf16: bool, graphs: bool = False) -> Trainer:
@@ -112,14 +110,13 @@ class Setting:
 
 
 @functools.lru_cache
-def weights(size: Size, scoring: str, device: str) -> dict[str, Tensor]:
-    """Draws the weights of a model once per process, since it takes seconds at paper sizes."""
+def plain_net(size: Size, scoring: str, device: str) -> Net:
+    """Draws a model once per process, since it takes seconds at paper sizes."""
     torch.manual_seed(1)
-    net = Net(size, "fused", scoring)
+    net = Net(size, "plain", scoring)
     # rounding would swap maxout units that nearly tie, which is not an error
-    with torch.no_grad():
-        net.decoder.readout.bias[0::2] += 3
-    return net.to(device).state_dict()
+    net.decoder.readout.bias.data[0::2] += 3
+    return net.to(device)
 
 
 def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
@@ -140,15 +137,3 @@ def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[flo
         share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
         apart.append((share if math.isfinite(share) else math.inf, name))
     return max(apart)
-
-
-def with_kernels() -> Any:
-    """Uses kernels inside, also in Triton's interpreter."""
-    from nmt.fused.gpu import kernels
-
-    return backend.using(kernels)
-
-
-def without_kernels() -> Any:
-    """Uses PyTorch's operations instead of kernels inside."""
-    return backend.using(steps)

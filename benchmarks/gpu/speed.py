@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import platform
-import time
 from contextlib import nullcontext
 from functools import partial
-from statistics import median
 from typing import Any
 
 import torch
 from torch import nn
 
 from benchmarks import work
-from benchmarks.gpu.setting import Findings, Setting, without_kernels
+from benchmarks.gpu.setting import Findings, Setting
+from nmt.fused import steps
+from nmt.fused.gpu import backend
 
 # label: recurrence, bf16, CUDA graphs, what else differs
 VERSIONS: dict[str, tuple[str, bool, bool, Any]] = {
     "plain float32": ("plain", False, False, nullcontext),
     "plain bf16": ("plain", True, False, nullcontext),
-    "fused bf16": ("fused", True, False, without_kernels),
+    "fused bf16": ("fused", True, False, partial(backend.using, steps)),
     "with kernels": ("fused", True, False, nullcontext),
     "with graphs": ("fused", True, True, nullcontext),
 }
@@ -82,23 +82,11 @@ def lstm(setting: Setting, rows: int, length: int) -> float:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of the parts of an update, and of its slowest kernels with counts."""
+    """Measures milliseconds of the slowest kernels of an update, with their counts."""
     rows, length = setting.shapes[0]
     words = setting.words(length, rows=rows, ragged=False)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
-    times: dict[str, list[float]] = {}
-    for _ in range(2 + setting.rounds):
-        start = time.perf_counter()
-        for name, part in (
-            ("forward and backward", partial(trainer.gradient, words)),
-            ("clip", trainer.clip),
-            ("optimizer", trainer.optimizer.step),
-        ):
-            part()
-            setting.wait()
-            times.setdefault(name, []).append(1e3 * (time.perf_counter() - start))
-            start = time.perf_counter()
-    findings.note(shape=f"{rows}x{length}", ms={name: median(t[2:]) for name, t in times.items()})
+    trainer.update(words)  # compiles and captures
     with torch.profiler.profile() as profiled:  # of the CPU, and of the GPU if there is one
         trainer.update(words)
         setting.wait()
@@ -106,6 +94,7 @@ def parts(setting: Setting, findings: Findings) -> None:
     events = {e.key[:60]: (getattr(e, which) / 1e3, e.count) for e in profiled.key_averages()}
     longest = sorted((name for name in events if events[name][0]), key=lambda n: -events[n][0])
     findings.note(
+        shape=f"{rows}x{length}",
         launches=sum(events[name][1] for name in longest),
         device_ms=sum(events[name][0] for name in longest),
         longest_ms={name: events[name] for name in longest[:15]},
@@ -123,7 +112,7 @@ def search(setting: Setting, findings: Findings) -> None:
                 name = f"beam {beam} {'bf16' if bf16 else 'float32'} at {rows}"
                 rate = rows / setting.seconds(partial(work.search, net, words, beam, bf16))
                 findings.note(**{f"{name}, sentences a second": rate})
-                with without_kernels():
+                with backend.using(steps):
                     expected = [best[0].score for best in work.search(net, words, beam, bf16)]
                 found = [best[0].score for best in work.search(net, words, beam, bf16)]
                 apart = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))

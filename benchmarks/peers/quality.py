@@ -26,9 +26,8 @@ from typing import NamedTuple
 import yaml
 from sacrebleu.metrics import BLEU
 
-from benchmarks.lines import print_line
-from benchmarks.peers.toolkits import JoeyNMT, Marian, install
-from benchmarks.work import BATCH, SIZES
+from benchmarks.peers.environment import ENVIRONMENTS, MARIAN, install, install_joeynmt
+from benchmarks.work import BATCH, SIZES, print_line
 from nmt.data.lines import read_lines
 from nmt.data.tokenise import Tokeniser
 
@@ -42,7 +41,6 @@ class Task(NamedTuple):
     """The text that a toolkit trains on, and its folder."""
 
     folder: Path  # with the tokenised text, where a command runs
-    environments: Path
     seconds: int  # CPU time for training
 
     def train(self, command: Sequence[object], name: str) -> str:
@@ -110,8 +108,7 @@ def train_nmt(task: Task) -> tuple[list[str], int]:
 
 def train_joeynmt(task: Task) -> tuple[list[str], int]:
     """Returns translations and updates of JoeyNMT."""
-    requirements = [f"joeynmt=={JoeyNMT.version}", "importlib_metadata"]
-    python = install(task.environments / "joeynmt", requirements, borrow=True).absolute()
+    python = install_joeynmt()
     side = {"level": "word", "voc_limit": SIZE.vocabulary, "lowercase": False, "max_length": 50}
     network = {
         "type": "recurrent", "rnn_type": "gru", "hidden_size": SIZE.hidden, "num_layers": 1,
@@ -148,8 +145,8 @@ def train_joeynmt(task: Task) -> tuple[list[str], int]:
 
 def train_marian(task: Task) -> tuple[list[str], int]:
     """Returns translations and updates of Marian."""
-    python = install(task.environments / "marian", [f"pymarian=={Marian.version}"], borrow=False)
-    program = python.with_name("pymarian").absolute()
+    python = install(ENVIRONMENTS / "marian", f"pymarian=={MARIAN}", borrow=False)
+    program = python.with_name("pymarian")
     common = ["--cpu-threads", 1, "--vocabs", "en.yml", "fr.yml"]
     printed = task.train(
         [
@@ -205,13 +202,12 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--only", choices=SYSTEMS, nargs="+", default=list(SYSTEMS))
     parser.add_argument("--minutes", type=float, default=20)
-    parser.add_argument("--environments", type=Path, default=Path("build/peers"))
     parser.add_argument("--folder", type=Path, default=Path("build/quality"))
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     write_tokenised(args.text, args.folder)
     references = list(read_lines(args.folder / "test2016.fr"))
-    task = Task(args.folder.absolute(), args.environments.absolute(), round(60 * args.minutes))
+    task = Task(args.folder.absolute(), round(60 * args.minutes))
     for name in args.only:
         translations, updates = SYSTEMS[name](task)
         score = BLEU(tokenize="none", force=True).corpus_score(translations, [references])

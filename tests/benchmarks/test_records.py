@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from benchmarks import coverage
-from benchmarks.decide import decided, runs_of
+from benchmarks.figures import SENTENCES, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, with_tables
 from nmt.cli.composition import conf_folder
-from nmt.report.claims import read_claims
+from nmt.report.claims import decide, read_claims
 from tests.evaluation.conftest import bleu_by_hand
 
 
@@ -19,7 +19,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def sentences():
-    return pd.read_csv(RECORDS / "sentences" / "europarl.csv.xz")
+    return pd.read_csv(SENTENCES)
 
 
 def test_the_tables_of_the_page_are_those_of_the_record(records):
@@ -64,7 +64,8 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
     runs = runs_of(sentences[sentences["group"].isin(["rnnsearch50", "rnnencdec50"])])
     table = pd.read_csv(RECORDS / "claims.csv").query("study == 'europarl'").set_index("name")
     for name in ("attention-wins", "fixed-falls", "attention-flat-beyond"):
-        found = decided(file.claims[name], runs)
+        claim = file.claims[name]
+        found = decide(claim, [runs[group] for group in claim.runs], 1000)
         assert found["verdict"] == table.loc[name, "verdict"]
         expected = table.loc[name, ["value", "low", "high"]].tolist()
         assert [found[key] for key in ("value", "low", "high")] == pytest.approx(expected)

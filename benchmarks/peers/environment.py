@@ -1,0 +1,39 @@
+"""Environments of the compared toolkits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+ENVIRONMENTS = Path("build/peers")
+JOEYNMT = "2.3.0"
+MARIAN = "1.12.42"
+
+
+def install(folder: Path, *requirements: str, borrow: bool) -> Path:
+    """Returns the Python of an environment, which is created if it does not exist.
+
+    Args:
+        folder: folder of the environment.
+        requirements: packages to install.
+        borrow: whether it can import the packages of this environment, such as torch.
+    """
+    python = folder.absolute() / "bin" / "python"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        if borrow:  # before anything is installed, so that torch is not installed again
+            (packages,) = folder.glob("lib/python*/site-packages")
+            (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+        command = [str(python), "-m", "pip", "install", "-q", *requirements]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+        (folder / "ready").touch()
+    return python
+
+
+def install_joeynmt() -> Path:
+    """Returns the Python of JoeyNMT, which does not declare that it needs importlib_metadata."""
+    requirements = f"joeynmt=={JOEYNMT}", "importlib_metadata"
+    return install(ENVIRONMENTS / "joeynmt", *requirements, borrow=True)
