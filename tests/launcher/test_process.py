@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from hydra_plugins.nmt_process_launcher.launcher import describe_exit, visible_gpus
-from nmt.utils.startup import physical_cores
 from tests.helpers.processes import TINY, Ended, Process, run, start
 
 APP = """
@@ -181,6 +180,7 @@ def test_two_at_a_time(app):
 def test_gpus_and_threads_are_shared_out(app):
     code, output = app.sweep(
         SWEEP, "trainer.devices=2,1", "seed=1,2", "sleep=0.5", "hydra.launcher.n_jobs=3",
+        hook="fork_jobs()\nfrom nmt.utils import startup\nstartup.physical_cores = lambda: 25",
         CUDA_VISIBLE_DEVICES="4,GPU-b,6", OMP_NUM_THREADS="",
     )  # fmt: skip
     assert code == 0, output
@@ -189,7 +189,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
     threads = [int(result["environment"]["OMP_NUM_THREADS"]) for result in results]
-    assert threads == [max(1, physical_cores() // (3 * devices)) for devices in (2, 2, 1, 1)]
+    assert threads == [4, 4, 8, 8]  # of 25 cores, three jobs at a time
     for i, one in enumerate(results):
         for j, other in enumerate(results[:i]):
             if one["began"] < other["ended"] and other["began"] < one["ended"]:
