@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from PIL import Image
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
 from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.curves import LEFT
 from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
 from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import make_run
@@ -44,7 +47,13 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     rows = length_curves(comparison)
     assert [row["length/newstest/bleu"] for row in rows] == curve_of(run)
     assert [row[LENGTH] for row in rows] == [10, 20, 30, 40, 50, 60, 70][: len(rows)]
-    summary = summary_of(comparison)
+    retained = [("bleu", LEFT, 0.8), ("bleu", "other", 0.1), ("nll_per_word", LEFT, 0.2)]
+    frame = pd.DataFrame(retained, columns=["key", "statistic", "value"])
+    frame = frame.assign(set="newstest", low=frame["value"] - 0.1, high=None)
+    summary = summary_of(dataclasses.replace(comparison, retention=frame))
+    name = "test/newstest/bleu_retention"
+    kept = {key: value for key, value in summary.items() if key.startswith(name)}
+    assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
     assert summary["best/bleu"] == 27.2
     assert len(summary) <= 60
