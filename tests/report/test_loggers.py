@@ -17,7 +17,7 @@ from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
 from nmt.report.comparison import Comparison, compare_runs
 from nmt.report.curves import LEFT
-from nmt.report.loggers import LENGTH, length_curves, log_run, summary_of
+from nmt.report.loggers import LENGTH, length_curves, log_heatmaps, log_run, summary_of
 from nmt.report.runs import FinishedRun, read_run
 from tests.helpers.run_folders import make_run
 
@@ -79,6 +79,7 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
     comparison, figures = finished
     (run,) = comparison.runs
     logger = TensorBoardLogger(tmp_path, name="", version="t")
+    log_heatmaps([CSVLogger(tmp_path), logger], run.alignments("newstest"), 7)
     log_run([logger], comparison, figures, None)
     events = EventAccumulator(str(tmp_path / "t")).Reload()
     [score] = events.Scalars("test/newstest/bleu")
@@ -88,7 +89,7 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
     assert [point.step for point in points][:2] == [10, 20]
     assert "length/words" not in events.Tags()["scalars"]
     images = events.Tags()["images"]
-    assert f"figures/{figures[0].stem}" in images
+    assert {f"figures/{figures[0].stem}", "valid/alignment/1", "valid/alignment/2"} <= {*images}
 
 
 def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
