@@ -14,6 +14,7 @@ import torch
 
 from nmt.data.vocabulary import load_vocabulary
 from nmt.evaluation.table import read_scores
+from tests.helpers.processes import TINY
 from tests.helpers.produced import SETS, files, lines, results, score
 
 
@@ -188,3 +189,9 @@ class TestTrain:
         assert f"by_length: BLEU {bleu:.2f}" in log
         assert "Traceback" not in log
         assert not re.search(r"WARNING|ERROR", log)
+
+    def test_a_training_that_diverges_ends(self, program):
+        ended = program("train", *TINY, "optimizer.lr=1e30", "hydra.run.dir=diverged")
+        assert ended.code == 1
+        assert "is not finite at or before update" in ended.err
+        assert "Traceback" not in ended.err

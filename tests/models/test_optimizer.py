@@ -139,6 +139,10 @@ def test_the_gradient_is_scaled_to_the_norm(limit, monkeypatch):
     scale = 1.0 if limit == 0 or norm <= limit else limit / norm
     for name, parameter in model.named_parameters():
         np.testing.assert_allclose(parameter.grad.numpy(), scale * before[name], rtol=1e-4)
+    assert bool(model.finite)
+    parameter.grad.view(-1)[0] = torch.nan
+    model.configure_gradient_clipping(torch.optim.SGD(model.parameters()), limit, "norm")
+    assert not bool(model.finite)
 
 
 def test_the_loss_is_the_mean_over_sentences_of_summed_words(monkeypatch):

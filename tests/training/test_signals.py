@@ -50,6 +50,18 @@ def test_the_command_that_resumes_trusts_what_the_run_trusted(tmp_path):
     assert said.endswith(f"resume={tmp_path} 'trust=[mine.scores,other]'")
 
 
+def test_a_forked_worker_leaves_signals_to_its_parent(tmp_path):
+    stop = Stop(tmp_path)
+    worker = os.fork()
+    if worker == 0:
+        try:
+            stop.handle(signal.SIGINT, None)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(worker, 0)[1] == 0
+
+
 def test_a_second_interrupt_does_not_wait(tmp_path):
     def interrupt_twice() -> None:
         with stoppable(tmp_path, requeue=False) as stop, stop.deferring():
