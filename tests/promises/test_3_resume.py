@@ -165,6 +165,13 @@ def test_another_regime_is_refused_by_name(whole):
     assert "regime=laptop: the run in this folder was started with regime=tiny" in ended.err
 
 
+def test_another_text_is_refused(whole):
+    hook = "from nmt.data import prepare\nprepare.PAIRS_FORMAT = 'another'"
+    ended = run("train", "resume=run", cwd=whole, hook=hook)
+    assert ended.code == 2
+    assert "text differs from the checkpoint's" in ended.err
+
+
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
     """`ckpt_path`, as in any Lightning project: here with more updates."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")

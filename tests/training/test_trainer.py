@@ -12,8 +12,10 @@ from pytorch_lightning.callbacks import EarlyStopping, EMAWeightAveraging, Model
 from pytorch_lightning.loggers import CSVLogger, WandbLogger
 
 from nmt.config.loading import load
+from nmt.training import callbacks
 from nmt.training.callbacks import Seeds
 from nmt.training.loggers import make_loggers
+from nmt.training.record import stop_reason
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.errors import InputError
 
@@ -126,3 +128,22 @@ def test_every_batch_of_every_rank_has_random_numbers_of_its_own():
     drawn = {place: draw(*place) for place in places}
     assert len(set(drawn.values())) == len(places)
     assert all(draw(*place) == drawn[place] for place in reversed(places))
+
+
+def test_heatmaps_of_all_ranks_are_logged_in_order(monkeypatch):
+    monkeypatch.setattr(callbacks, "gather", lambda rows: [rows, [{"id": 2}, {"id": 7}]])
+    logged: list[Any] = []
+    heatmaps = callbacks.Heatmaps([10], lambda *given: logged.append(given))
+    heatmaps.rows = [{"id": 5}]
+    trainer: Any = SimpleNamespace(is_global_zero=True, loggers=["logger"], global_step=3)
+    heatmaps.on_validation_epoch_end(trainer, pl.LightningModule())
+    assert logged == [(["logger"], [{"id": 2}, {"id": 5}, {"id": 7}], 3)]
+    assert heatmaps.rows == []
+
+
+def test_the_reason_of_an_early_end():
+    stopping = EarlyStopping("valid/bleu", patience=3)
+    trainer: Any = SimpleNamespace(callbacks=[stopping])
+    assert stop_reason(trainer) == "a callback has set trainer.should_stop"
+    stopping.wait_count = 3
+    assert stop_reason(trainer) == "valid/bleu has not improved for 3 validations"
