@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -83,6 +85,15 @@ def test_a_folder_knows_those_below_it_only(folder):
     below = ALONE.get(folder, set(FOLDERS[: FOLDERS.index(folder)]))
     for file in files:
         assert parts(file) <= below | {folder}, file
+
+
+def test_layers_need_torch_only():
+    names = {
+        word.split(".")[0]
+        for file in (PACKAGE / "layers").glob("*.py")
+        for word in re.findall(r"^\s*(?:import|from) (\S+)", file.read_text(), re.MULTILINE)
+    }
+    assert names - sys.stdlib_module_names == {"torch", "nmt"}
 
 
 def test_no_file_imports_a_command():

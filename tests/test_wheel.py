@@ -56,7 +56,6 @@ def test_it_works_in_an_empty_folder_with_options_of_a_package(wheel, tmp_path):
         "mine/__init__.py": "",
         "mine/conf/__init__.py": "",
         "mine/my_scoring.py": own["my_scoring.py"],
-        "mine/my_scores.py": own["my_scores.py"],
         "mine/conf/scoring/bilinear.yaml": own["my_conf/scoring/bilinear.yaml"].replace(
             "my_scoring.", "mine.my_scoring."
         ),
@@ -65,13 +64,12 @@ def test_it_works_in_an_empty_folder_with_options_of_a_package(wheel, tmp_path):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
 
-    def run(*words: str, stdin: str = "") -> str:
+    def run(*words: str) -> str:
         inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [str(environment / "bin/python"), *words],
             cwd=work,
             env={**inherited, "OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"},
-            input=stdin,
             capture_output=True,
             text=True,
             timeout=300,
@@ -82,12 +80,7 @@ def test_it_works_in_an_empty_folder_with_options_of_a_package(wheel, tmp_path):
     home = run("-c", "import nmt; print(nmt.__file__, nmt.__version__)").split()
     assert home == [str(packages / "nmt/__init__.py"), __version__]
     typed = ("hydra.searchpath=[pkg://mine.conf]", "scoring=bilinear", "hydra.run.dir=own")
-    score = "evaluation.scores=[default,mine.my_scores.WordRecall]"
-    run("-m", "nmt.train", *typed, score, *TINY)
-    run("-m", "nmt", "train", "-m", "seed=1", *TINY, "hydra.sweep.dir=plain")
+    run("-m", "nmt.train", *typed, *TINY)
     assert json.loads((work / "own/results.json").read_text())["scoring"] == "Bilinear"
-    assert ",word_recall," in (work / "own/scores.csv").read_text()
-    named = ("checkpoint=own", "trust=[mine]")
-    assert run("-m", "nmt.translate", *named, stdin="the cat sees .\n\n").count("\n") == 2
-    run("-m", "nmt.compare", "runs=[own,plain]")
-    assert "Word recall" in (work / "comparison/tables/tables.md").read_text()
+    run("-m", "nmt", "compare", "runs=[own]")
+    assert (work / "comparison/tables/tables.md").is_file()

@@ -150,7 +150,7 @@ def ranges(characters: Iterable[str]) -> list[int]:
 
 
 def _without_outer_joiners(token: str) -> str:
-    """Removes joiners at the ends of a token, except one after a vowel killer.
+    r"""Removes joiners at the ends of a token, except one after a vowel killer.
 
     >>> ascii(_without_outer_joiners("\u200da\u200cb\u200d"))
     "'a\\u200cb'"

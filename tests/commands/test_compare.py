@@ -1,14 +1,13 @@
-"""`nmt.compare`, and the page that a sweep ends in."""
+"""`nmt.compare`."""
 
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 
 import pytest
 
-from tests.helpers.produced import QUICK, files, lines, results
+from tests.helpers.produced import files, lines
 
 TEST = "translations/test.jsonl"
 
@@ -88,23 +87,3 @@ class TestCompare:
         assert said in ended.err
         assert "Traceback" not in ended.err
         assert not (program.folder / "refused-page").exists()
-
-
-@pytest.mark.slow
-def test_a_sweep_ends_in_the_comparison_page(program):
-    typed = ["-m", "+experiment=rnnencdec30,rnnsearch30", "regime=tiny", *QUICK]
-    ended = program("train", *typed, "hydra.sweep.dir=sweep")
-    assert ended.code == 0, ended.err
-    jobs = [results(program.folder / "sweep" / str(job)) for job in (0, 1)]
-    names = [job["name"] for job in jobs]
-    assert names == ["RNNencdec-30", "RNNsearch-30"]
-    page = (program.folder / "sweep/comparison.html").read_text()
-    assert all(name in page for name in names)
-    for experiment, job in zip(("rnnencdec30", "rnnsearch30"), jobs, strict=True):
-        # the line that a person types: neither folders nor what the launcher has added
-        typed = [f"+experiment={experiment}", "regime=tiny", *QUICK]
-        python, *words = shlex.split(job["command"])
-        assert [python, *words[:2]] == ["python", "-m", "nmt.train"]
-        assert set(words[2:]) == {word.replace("false", "False") for word in typed}  # by Hydra
-        assert job["command"] in page
-    assert (program.folder / "sweep/tables/scores.csv").is_file()

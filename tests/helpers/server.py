@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from nmt.utils.startup import SETTINGS
 from tests.helpers import ROOT, hooks
+from tests.helpers.composition import compose, share_compositions
 
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
@@ -74,7 +75,7 @@ def start_server() -> Path:
 def serve(folder: Path, session: int) -> None:
     """Forks for every request until the process `session`, whose tests are served, has ended."""
     _import_everything()
-    _compose_choices()
+    share_compositions()
     _bundle_charts()
     gc.collect()
     gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
@@ -119,16 +120,6 @@ def _import_everything() -> None:
                 importlib.import_module(module.name)
 
 
-def _compose_choices() -> None:
-    """Has at hand what most programs choose."""
-    from nmt.config.commands import SCHEMAS
-    from tests.helpers.composition import compose, share_compositions
-
-    share_compositions()
-    for command in SCHEMAS:
-        compose(command, [])
-
-
 @functools.cache
 def _conf_groups() -> set[str]:
     conf = ROOT / "conf"
@@ -147,8 +138,6 @@ def _compose_as(request: dict[str, Any]) -> None:
 
 @functools.cache
 def _compose_once(command: str, chosen: tuple[str, ...]) -> None:
-    from tests.helpers.composition import compose
-
     with contextlib.suppress(Exception):  # which the program will show
         compose(command, list(chosen))
     gc.freeze()

@@ -27,7 +27,6 @@ TYPED = (
 BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
 VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
-RECORDED = "nmt.training.record:TrainingRecord.on_validation_end"
 
 
 def train(folder: Path, *typed: str, hook: str = ""):
@@ -91,13 +90,9 @@ def test_some_validations_are_no_improvement(whole):
         pytest.param(BATCH, 13, id="in the second epoch"),
         pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
         pytest.param(SAVE, 2, id="between the first best and last"),
-        pytest.param(SAVE, 3, id="before the third write", marks=pytest.mark.slow),
-        pytest.param(SAVE, 4, id="before the fourth write", marks=pytest.mark.slow),
         pytest.param("torch:save", 3, id="while a checkpoint is filled"),
-        pytest.param("torch:save", 4, id="while a later one is filled", marks=pytest.mark.slow),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
         pytest.param(VALIDATED, 3, id="in a validation", marks=pytest.mark.slow),
-        pytest.param(RECORDED, 3, id="after a validation", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):

@@ -15,7 +15,6 @@ from nmt.models import RNNsearch
 from nmt.models.checkpoint import read_checkpoint
 from nmt.utils.errors import InputError
 from tests.helpers.models import small_checkpoint
-from tests.helpers.processes import TINY
 
 RAN: list[str] = []
 
@@ -105,24 +104,3 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
     torch.save(content, path)
     with pytest.raises(InputError, match=r"add trust=\["):
         read_checkpoint(path, trust=[__name__])
-
-
-MARKUP = "<script>alert(1)</script> <b>$\\frac{$ &amp; [red]% {0} ${oc.env:HOME} house number"
-
-
-@pytest.mark.slow
-def test_text_with_markup_stays_text(program):
-    sides = ("source", "target")
-    for side in sides:
-        lines = "".join(f"{MARKUP} {n}\n" for n in range(40))
-        (program.folder / side).write_text(lines)
-    texts = ("data.train", "data.valid", "+data.test.mine")
-    typed = [f"{text}.{side}={side}" for text in texts for side in sides]
-    typed += ["hydra.run.dir=markup", "data.batch_size=4", "data=text", "trainer.max_steps=2"]
-    ended = program("train", *TINY, *typed, "report.heatmaps=1", figures=True)
-    assert ended.code == 0, ended.err
-    assert "Traceback" not in ended.err
-    page = (program.folder / "markup/report.html").read_text()
-    assert "<script>alert" not in page
-    assert "<b>$" not in page
-    assert list((program.folder / "markup/figures").glob("*.png"))
