@@ -102,7 +102,7 @@ class CompareConfig:
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
     source: str | None = key(None, "source text without runs: one sentence per line")
-    reference: str | None = key(None, "its reference translation")
+    reference: Any = key(None, "its reference translation, or several as [F,G]")
     systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
     languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
     output: str = key("comparison", "folder for comparison.html and the tables")

@@ -7,7 +7,7 @@ on length. The rates are chosen so that BLEU, the length ratio and the precision
 over the whole set equal those of a given system. The curve of the simulated system then shows how the
 score itself depends on length.
 
-Legend: N sentences, T words of their references.
+Legend: N sentences, T words of their first references.
 """
 
 from __future__ import annotations
@@ -52,15 +52,19 @@ class References:
     All rates use the same draws, so that precisions change gradually with the rates.
 
     Args:
-        references: the words of each sentence.
+        references: one or more for each sentence; the errors are put into the first.
         seed: seed of the draws.
     """
 
-    def __init__(self, references: Sequence[Sequence[str]], seed: int = SEED) -> None:
+    def __init__(self, references: Sequence[Sequence[Sequence[str]]], seed: int = SEED) -> None:
         numbers: dict[str, int] = {}
-        flat = [numbers.setdefault(word, len(numbers)) for words in references for word in words]
-        self.words = np.array(flat, dtype=np.int64)
-        self.sentence = np.repeat(np.arange(len(references)), list(map(len, references)))
+        texts = []
+        for place in range(max(map(len, references))):
+            chosen = [each[place] if place < len(each) else [] for each in references]
+            flat = [numbers.setdefault(word, len(numbers)) for words in chosen for word in words]
+            sentence = np.repeat(np.arange(len(chosen)), list(map(len, chosen)))
+            texts.append((np.array(flat, dtype=np.int64), sentence))
+        self.words, self.sentence = texts[0]
         self.starts = np.diff(self.sentence, prepend=-1) > 0
         self.vocabulary = list(numbers)
 
@@ -71,7 +75,13 @@ class References:
         self.per_sentence = generator.random(len(references))
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=len(references), dtype=np.uint64)
-        self.limits = [self._ngrams(self.words, self.sentence, order) for order in range(ORDERS)]
+        self.limits = []  # per order: the n-grams, and the largest count of each in one reference
+        for order in range(ORDERS):
+            grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
+            known, places = np.unique(np.concatenate(grams), return_inverse=True)
+            limits = np.zeros(len(known), dtype=np.int64)
+            np.maximum.at(limits, places, np.concatenate(counts))
+            self.limits.append((known, limits))
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
         """Returns the words with errors, and the sentence of each word."""
@@ -177,7 +187,8 @@ def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[
         seed: seed of the errors.
     """
     ordered = in_order(records)
-    references = References([record["reference"] for record in ordered], seed)
+    texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]
+    references = References(texts, seed)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
     words, sentence = references.hypotheses(rates)
     ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))

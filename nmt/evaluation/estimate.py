@@ -30,6 +30,7 @@ from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
 FEWEST_SEEDS = 3
+PARTS = 10  # parts of the resamples, which estimate the error of an interval's ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,35 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
     shared = max(0.0, shared)
     freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
     return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), freedom)
+
+
+def enough_resamples(
+    samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
+) -> bool:
+    """Checks that more resamples would leave the interval on the same side of each limit.
+
+    The ends of the 90 and 95 % intervals must be more than three standard errors away from each
+    limit. The errors come from the intervals of `PARTS` parts of the resamples.
+
+    Args:
+        samples, estimate: argument and result of `combined`.
+    """
+    size = (samples[0].shape[1] - 1) // PARTS
+    if not size:
+        return True
+    parts = [
+        combined(
+            [each[:, [0, *range(first, first + size)]] for each in samples], estimate.sentences
+        )
+        for first in range(1, 1 + PARTS * size, size)
+    ]
+    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # two-sided, and two one-sided tests
+        ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
+        errors = ends.std(axis=0, ddof=1) / PARTS**0.5
+        low_high = np.array(estimate.interval(confidence), dtype=np.float64)
+        if (np.abs(low_high[:, None] - np.array(limits)) <= 3 * errors[:, None]).any():
+            return False
+    return True
 
 
 def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:

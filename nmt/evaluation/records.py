@@ -90,7 +90,10 @@ def read_rows(path: Path) -> list[Record]:
 
 
 # Keys of a record that describe the sentence, not its translation.
-_OF_SENTENCE = ("id", "line", "source", "reference", "raw_reference", "length", "no_unk")
+_OF_SENTENCE = (
+    *("id", "line", "source", "reference", "raw_reference", "more_references"),
+    *("more_raw_references", "length", "no_unk"),
+)
 
 
 def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
@@ -104,7 +107,8 @@ def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> 
         hypothesis: tokens of the translation.
         detokenised: its text.
     """
-    statistics = sentence_statistics(hypothesis, sentence["reference"]).tolist()
+    references = [sentence["reference"], *sentence.get("more_references", [])]
+    statistics = sentence_statistics(hypothesis, *references).tolist()
     record = {key: sentence[key] for key in _OF_SENTENCE if key in sentence}
     record |= {"hypothesis": hypothesis, "detokenised": detokenised, "bleu_stats": statistics}
     if sentence.get("no_unk"):

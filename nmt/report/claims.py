@@ -27,7 +27,7 @@ from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel, length_curves
-from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined
+from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
 from nmt.evaluation.summary import Measured
@@ -43,6 +43,7 @@ STATISTICS = {
     "constant_error": "share of {} kept, minus the share at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
+RESAMPLES = (1, 4, 16, 64)  # times the given number, until more cannot change a verdict
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ def decide(
 
     Args:
         groups: the runs of the claim's groups, in order of their seeds.
-        resamples: R.
+        resamples: R at the start; it grows until more cannot change the verdict.
         paired: whether both groups have the same trained models, so that their seeds cancel.
 
     Returns:
@@ -281,6 +282,8 @@ def decide(
     """
     score = score_of_name(claim.score, "claims: score")
     digits = max(2, score.digits) if claim.statistic == "score" else 3
+    ((kind, margin),) = claim.rule.items()
+    limits = [-margin, margin] if kind == "within" else [margin]
     measured = partial(Measured, scores=[score], settings=EvaluationConfig())
     systems = {}
     for place, group in enumerate(groups):
@@ -288,25 +291,33 @@ def decide(
         systems["score", place] = list(map(measured, records))
         if claim.statistic == "constant_error":
             systems["constant", place] = list(map(measured, map(constant_error_records, records)))
-    masked = claim.statistic != "score"
-    curves = length_curves(systems, [score.key], claim.weights, resamples, masked)
-    figures = {name: _figures(claim, curve) for name, curve in curves.get(score.key, {}).items()}
-    known = all(np.isfinite(each[:, 0]).all() for each in figures.values())
-    if figures.keys() != systems.keys() or not known:
-        reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
-        return {"verdict": UNDECIDED, "reason": reason}
-    samples = [figures["score", place] for place in range(len(groups))]
-    if claim.statistic == "constant_error":
-        samples = [kept - figures["constant", place] for place, kept in enumerate(samples)]
-    pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
-    sentences = int(curves[score.key]["score", 0].kernel.sentences.min())
-    estimate = combined([samples[0] - samples[1]] if pairs else samples, sentences)
+    for factor in RESAMPLES:
+        drawn = factor * resamples
+        masked = claim.statistic != "score"
+        curves = length_curves(systems, [score.key], claim.weights, drawn, masked)
+        figures = {
+            name: _figures(claim, curve) for name, curve in curves.get(score.key, {}).items()
+        }
+        known = all(np.isfinite(each[:, 0]).all() for each in figures.values())
+        if figures.keys() != systems.keys() or not known:
+            reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
+            return {"verdict": UNDECIDED, "reason": reason}
+        samples = [figures["score", place] for place in range(len(groups))]
+        if claim.statistic == "constant_error":
+            samples = [kept - figures["constant", place] for place, kept in enumerate(samples)]
+        pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
+        compared = [samples[0] - samples[1]] if pairs else samples
+        sentences = curves[score.key]["score", 0].kernel.sentences.min()
+        estimate = combined(compared, int(sentences))
+        settled = enough_resamples(compared, estimate, limits)
+        if settled:
+            break
     verdict, p = apply_rule(claim.rule, estimate)
     low, high = estimate.interval(CONFIDENCE)
     seeds = [", ".join(number(x, digits).text for x in of[:, 0].tolist()) for of in samples]
     return {
-        "verdict": verdict,
-        "reason": "",
+        "verdict": verdict if settled else UNDECIDED,
+        "reason": "" if settled else "more resamples may change the verdict",
         "value": estimate.score,
         "low": low,
         "high": high,

@@ -1,7 +1,7 @@
 """Reads the output of other systems, and scores of it, from files.
 
 A text has one sentence per line. Its test set is a test set of the runs, or a source file with its
-reference.
+references.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
+from nmt.utils.text import as_list
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
@@ -121,18 +122,21 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
-    source, reference = _lines(config.source, "source"), _lines(config.reference, "reference")
-    if len(reference) != len(source):
-        raise InputError(
-            f"reference={config.reference}: {len(reference)} lines, source has {len(source)}"
-        )
-    languages = config.languages or [_language(config.source), _language(config.reference)]
+    paths = as_list(config.reference)
+    source = _lines(config.source, "source")
+    references = [_lines(path, "reference") for path in paths]
+    for path, lines in zip(paths, references, strict=True):
+        if len(lines) != len(source):
+            raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
+    languages = config.languages or [_language(config.source), _language(paths[0])]
     moses = [tokeniser(each, characters=each in UNSPACED) for each in languages]
     records = []
-    for number, (line, text) in enumerate(zip(source, reference, strict=True)):
+    for number, (line, *texts) in enumerate(zip(source, *references, strict=True)):
         words = moses[0].tokenise(line)
-        record = {"id": number, "source": words, "length": len(words), "raw_reference": text}
-        records.append(record | {"reference": moses[1].tokenise(text)})
+        reference, *others = map(moses[1].tokenise, texts)
+        record = {"id": number, "source": words, "length": len(words)}
+        record |= {"reference": reference, "raw_reference": texts[0]}
+        records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
     return name, TestText(records, moses[1], languages=languages)
 

@@ -27,18 +27,21 @@ def references():
     "rates", [Rates(0.3, 0.4, 0.3, -0.1), Rates(0.1, 0.05, -0.2, 0.1), Rates(0.5, 0.5, 0.9, 0.0)]
 )
 def test_matches_are_those_of_single_sentences(references, rates):
-    made = References(references[:300])
-    words, sentence = made.hypotheses(rates)
-    found = [
-        sentence_statistics([made.vocabulary[w] for w in words[sentence == number]], reference)
-        for number, reference in enumerate(references[:300])
-    ]
-    matches = np.concatenate(made.matches(words, sentence))
-    np.testing.assert_array_equal(matches, np.sum(found, 0)[:8])
+    several = [[words, words[::-1], words[1:] + words[:3]] for words in references[:200]]
+    for texts in (several, [each[:1] for each in several]):
+        made = References(texts)
+        words, sentence = made.hypotheses(rates)
+        found = [
+            sentence_statistics([made.vocabulary[w] for w in words[sentence == number]], *each)
+            for number, each in enumerate(texts)
+        ]
+        np.testing.assert_array_equal(
+            np.concatenate(made.matches(words, sentence)), np.sum(found, 0)[:8]
+        )
 
 
 def test_swapped_words_stay_in_their_sentence(references):
-    made = References(references)
+    made = References([[words] for words in references])
     words, sentence = made.hypotheses(Rates(1e-9, 0.05, -0.3, 0.0))
     for number, reference in enumerate(references):
         written = [made.vocabulary[word] for word in words[sentence == number]]

@@ -64,6 +64,15 @@ def test_random_parts_of_a_larger_set(key, corpus):
         assert score == pytest.approx(expected, abs=1e-9)
 
 
+def test_several_references():
+    record = RECORDS[0] | {"more_raw_references": [REFERENCES[3]]}
+    for key, metric in OF_TEXT.items():
+        expected = metric.corpus_score(HYPOTHESES[:1], [REFERENCES[:1], [REFERENCES[3]]])
+        score = choose_scores([key], language="en")[-1]
+        assert score.combine(score.table([record])[0]) == pytest.approx(expected.score)
+        assert "nrefs:2" in score.signature
+
+
 def test_sentences_without_a_reference_in_its_file_have_no_score_of_text():
     records = [*RECORDS[:2], {"detokenised": "x", "raw_reference": None}]
     table = REGISTERED["chrf"].table(records)

@@ -10,9 +10,11 @@ import yaml
 from nmt.cli.composition import conf_folder
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
+from nmt.evaluation.estimate import enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
+from nmt.report import claims
 from nmt.report.claims import claims_table, decided_rows, matches, read_claims, verdict_words
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
@@ -179,6 +181,24 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
         "BLEU",
         "BLEU without brevity penalty",
     ]
+
+
+def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
+    """The number of the rule is the end of the interval itself."""
+    drawn = []
+
+    def counted(samples, estimate, limits):
+        drawn.append(len(estimate.resampled))
+        return enough_resamples(samples, estimate, limits)
+
+    monkeypatch.setattr(claims, "enough_resamples", counted)
+    [row], _ = decide(runs, rule={"above": 0})
+    assert drawn == [200]
+    decide(runs, rule={"above": row["low"]})
+    assert drawn[1:3] == [200, 800]
+    monkeypatch.setattr(claims, "enough_resamples", lambda *_: False)
+    [row], _ = decide(runs, rule={"above": 0})
+    assert (row["verdict"], row["reason"]) == ("undecided", "more resamples may change the verdict")
 
 
 def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, tmp_path):

@@ -1,4 +1,4 @@
-"""Other systems: their output, and scores of other tools, from files."""
+"""Other systems: their output, several references, and scores of other tools, from files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
 SOURCE = ["ein Hund", "eine Katze schläft auf dem Dach", "das Haus ist rot , aber klein"]
-REFERENCE = ["a dog", "a cat sleeps on the roof", "the house is red, but small"]
+FIRST = ["a dog", "a cat sleeps on the roof", "the house is red, but small"]
+SECOND = ["one dog", "a cat is sleeping on the roof", "the house is red but it is small"]
 OUTPUT = ["a hound", "a cat is asleep on the roof", "the house is red, but it is little"]
 
 
@@ -33,21 +34,21 @@ def value(comparison: Comparison, run: str, score: str) -> float:
 
 @pytest.fixture
 def text(tmp_path: Path) -> dict[str, Any]:
-    """A test set and one system."""
+    """A test set of two references, and one system."""
     return {
         "source": write(tmp_path / "news.de", SOURCE),
-        "reference": write(tmp_path / "a.en", REFERENCE),
+        "reference": [write(tmp_path / "a.en", FIRST), write(tmp_path / "b.en", SECOND)],
         "systems": {"mine": write(tmp_path / "out.txt", OUTPUT)},
     }
 
 
-def test_scores_of_a_system_are_those_of_sacrebleu(text: dict[str, Any]) -> None:
+def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any]) -> None:
     found = compare(CompareConfig(**text, resamples=20))
-    wanted = BLEU().corpus_score(OUTPUT, [REFERENCE]).score
+    wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
     assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
     assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses agree here
     assert found.sets == ["news"]
-    assert any("nrefs:1" in note for note in found.notes["news"])
+    assert any("nrefs:2" in note for note in found.notes["news"])
 
 
 def test_numbers_of_another_tool_are_a_score(text: dict[str, Any], tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _scorer() -> BLEU:
     return BLEU(tokenize="none", force=True)
 
 
-def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[str]) -> np.ndarray:
+def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
     """Counts the sufficient statistics of one sentence.
 
     Tokens are passed to sacrebleu as numbers, since it splits lines at every Unicode space (including
@@ -41,7 +41,7 @@ def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[st
 
     Args:
         hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
-        reference: tokens.
+        references: tokens of each reference. The reference of nearest length gives the length.
 
     Returns:
         (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
@@ -50,11 +50,11 @@ def sentence_statistics(hypothesis: Sequence[str | None], reference: Sequence[st
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
     """
     numbers: dict[str | None, str] = {}
-    lines = (
-        [" ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)]
-        for tokens in (hypothesis, reference)
+    hypothesis_line, *reference_lines = (
+        " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
+        for tokens in (hypothesis, *references)
     )
-    score = _scorer().corpus_score(next(lines), [next(lines)])
+    score = _scorer().corpus_score([hypothesis_line], [[line] for line in reference_lines])
     return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
 
 

@@ -77,9 +77,10 @@ class TextScore(Score):
         metric.num_refs = 1  # part of the signature; sacrebleu sets it when it scores a corpus
         return metric
 
-    def _count(self, reference: str) -> dict[str, Any]:
-        segment = self._metric._preprocess_segment(reference)
-        return self._metric._extract_reference_info([segment])
+    def _count(self, *references: str) -> dict[str, Any]:
+        self._metric.num_refs = len(references)
+        segments = [self._metric._preprocess_segment(reference) for reference in references]
+        return self._metric._extract_reference_info(segments)
 
     def statistics(self, record: Record) -> Sequence[float] | None:
         reference = record.get("raw_reference")
@@ -87,7 +88,7 @@ class TextScore(Score):
             return None
         hypothesis = self._metric._preprocess_segment(scored_text(record))
         statistics: list[float] = self._metric._compute_segment_statistics(
-            hypothesis, self._reference(reference)
+            hypothesis, self._reference(reference, *record.get("more_raw_references", []))
         )
         return statistics
 
