@@ -101,16 +101,17 @@ class CompareConfig:
     """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
-    source: str | None = key(None, "source text without runs: one sentence per line")
+    source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
     reference: Any = key(None, "its reference translation, or several as [F,G]")
     systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
     languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
+    lengths: str = key("tokens", "unit of source length: tokens, words, or a JSONL column")
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
         "only these scores, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
-        "a TSV file; null: all scores of the runs",
+        "a TSV or JSONL file; null: all scores of the runs",
     )
     claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
     figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))

@@ -1,7 +1,7 @@
 """Reads the output of other systems, and scores of it, from files.
 
-A text has one sentence per line. Its test set is a test set of the runs, or a source file with its
-references.
+A text is plain, one sentence per line, or JSONL, one object per line. Its test set is a test set of the
+runs, or a source file with its references.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pandas as pd
 from nmt.config.commands import CompareConfig
 from nmt.data.lines import check_file, read_lines
 from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
-from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
+from nmt.evaluation.records import Record, in_order, read_rows, system_record
 from nmt.evaluation.scores.base import Ratio
+from nmt.evaluation.table import score_table
 from nmt.report.runs import FinishedRun
 from nmt.report.style import file_name
 from nmt.utils.errors import InputError
@@ -26,6 +28,11 @@ from nmt.utils.files import refuse_unreadable
 from nmt.utils.text import as_list
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
+
+# Names of JSONL columns in this program, COMET, MetricX and other tools.
+SOURCE = ("source", "src", "text")
+REFERENCE = ("reference", "ref", "target")
+OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
 
 
 class FromFile(Ratio):
@@ -66,10 +73,24 @@ class TestText:
             )
         records = []
         for sentence, line in zip(self.records, lines, strict=True):
-            tokens = split(line) if self.tokenised else self.moses.tokenise(line)
+            tokens = self.tokens(line)
             text = self.moses.detokenise(tokens) if self.tokenised else line
             records.append(system_record(sentence, tokens, text))
         return records
+
+    def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
+        """Makes records of the first `count` sentences from output for inputs of `size` sentences."""
+        inputs = -(-count // size)
+        if len(lines) != inputs:
+            raise InputError(
+                f"{key}: {len(lines)} lines, but {count} sentences make {inputs} inputs of {size}"
+            )
+        outputs = map(self.tokens, lines)
+        return cut_outputs(self.records[:count], outputs, size, self.moses.detokenise)
+
+    def tokens(self, line: str) -> list[str]:
+        """Splits a line of output into words, like the references."""
+        return split(line) if self.tokenised else self.moses.tokenise(line)
 
 
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -89,13 +110,25 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             known = ", ".join(sets) or "none; give source and reference"
             raise InputError(f"systems.{system}: use systems.{system}.SET=F; test sets: {known}")
         run = FinishedRun(system, {"name": system})
-        for name, path in ({sets[0]: given} if isinstance(given, str) else given).items():
+        losses: list[dict[str, Any]] = []
+        files = {sets[0]: given} if isinstance(given, str) else given
+        for name, path in sorted(files.items()):  # a test set before its joined inputs
             key = f"systems.{system}.{name}"
-            if name not in sets:
+            alone, _, size = name.partition(POSITION_OF)
+            if alone not in sets or not ((size or "2").isdecimal() and int(size or 2) > 1):
                 raise InputError(f"{key}: no such test set; test sets: {', '.join(sets)}")
-            text = own[name] if own else _text_of(runs, name)
-            run.records[name] = text.translated(_lines(path, key), key)
+            text = own[alone] if own else _text_of(runs, alone)
+            lines = read_texts(path, key, OUTPUT)
+            if size:
+                used = _text_of(runs, name) if name in sets else text
+                records = text.cut(lines, int(size), len(used.records), key)
+                if given_alone := run.records.get(alone):
+                    losses += position_losses(name, given_alone, records, config.resamples)
+            else:
+                records = text.translated(lines, key)
+            run.records[name] = records
             run.results["languages"] = text.languages
+        run.scores = score_table(losses)
         systems.append(run)
     return systems
 
@@ -123,18 +156,24 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
     if not config.reference:
         raise InputError("reference: must be given with source")
     paths = as_list(config.reference)
-    source = _lines(config.source, "source")
-    references = [_lines(path, "reference") for path in paths]
+    source = read_texts(config.source, "source", SOURCE)
+    references = [read_texts(path, "reference", REFERENCE) for path in paths]
     for path, lines in zip(paths, references, strict=True):
         if len(lines) != len(source):
             raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
     languages = config.languages or [_language(config.source), _language(paths[0])]
     moses = [tokeniser(each, characters=each in UNSPACED) for each in languages]
+    tokens = [moses[0].tokenise(line) for line in source]
+    if config.lengths in ("tokens", "words"):
+        words = tokens if config.lengths == "tokens" else [line.split() for line in source]
+        lengths = [len(each) for each in words]
+    else:
+        column = read_table(config.source, "source", config.lengths)[config.lengths]
+        lengths = column.astype(int).tolist()
     records = []
-    for number, (line, *texts) in enumerate(zip(source, *references, strict=True)):
-        words = moses[0].tokenise(line)
+    for number, texts in enumerate(zip(*references, strict=True)):
         reference, *others = map(moses[1].tokenise, texts)
-        record = {"id": number, "source": words, "length": len(words)}
+        record = {"id": number, "source": tokens[number], "length": lengths[number]}
         record |= {"reference": reference, "raw_reference": texts[0]}
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
@@ -147,32 +186,47 @@ def _language(path: str) -> str:
     return next((each for each in reversed(endings) if each in LANGUAGES | UNSPACED), "en")
 
 
-def _lines(path: str, key: str) -> list[str]:
-    return [line.strip() for line in read_lines(check_file(path, key))]
+def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
+    """Reads the sentences of a plain file, or of the first column in `names` that a JSONL file has."""
+    if ".jsonl" not in Path(path).suffixes:
+        return [line.strip() for line in read_lines(check_file(path, key))]
+    table = read_table(path, key, *names)
+    column = next(name for name in names if name in table)
+    return [" ".join(each) if isinstance(each, list) else str(each) for each in table[column]]
+
+
+def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
+    """Reads a JSONL file, or a TSV file with a heading.
+
+    Raises:
+        InputError: if it cannot be read or has none of the columns `names`.
+    """
+    file = check_file(path, key)
+    if ".jsonl" in file.suffixes:
+        table = pd.DataFrame(read_rows(file))
+    else:
+        with refuse_unreadable(f"{key}={path}", "a table with a heading"):
+            # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
+            table = pd.read_csv(
+                file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
+                keep_default_na=False, na_values=[""],
+            )  # fmt: skip
+    if not set(names) & set(table):
+        raise InputError(f"{key}={path}: no column {' or '.join(names)}")
+    return table
 
 
 def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[FromFile]:
     """Adds numbers from files to the records of runs and systems, and returns their scores.
 
     Args:
-        files: by the name of the score, a TSV file with a column of that name and one row per sentence
+        files: by the name of the score, a table with a column of that name and one row per sentence
             in the order of the test set. If there are several, a column `system` names the run or
             system, and a column `set` the test set.
-
-    Raises:
-        InputError: if a file cannot be read, or its rows fit no run.
     """
     for name, path in files.items():
         where = f"scores.{name}={path}"
-        file = check_file(str(path), f"scores.{name}")
-        with refuse_unreadable(where, "a table with a heading"):
-            # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
-            table = pd.read_csv(
-                file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
-                keep_default_na=False, na_values=[""],
-            )  # fmt: skip
-        if name not in table:
-            raise InputError(f"{where}: no column {name}")
+        table = read_table(str(path), f"scores.{name}", name)
         if "system" not in table:
             if len(runs) > 1:
                 raise InputError(f"{where}: no column 'system', which names the system of a row")

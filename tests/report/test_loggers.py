@@ -122,8 +122,6 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
     assert len({name for name in logged if not name.startswith("_")}) <= 15
     [table] = (file.parent / "files/media/table").glob("scores_*.table.json")
     assert len(json.loads(table.read_text())["data"]) == len(run.scores)
-    sizes = {Image.open(each).size for each in file.parent.glob("files/media/images/figures_*.png")}
-    assert sizes == {(60, 70)}  # W&B asks for one size: each picture has room
     [kept] = file.parent.glob("files/media/html/page_*.html")
     assert kept.read_bytes() == page.read_bytes()
 

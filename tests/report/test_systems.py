@@ -12,6 +12,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config import CompareConfig
 from nmt.report.comparison import Comparison, compare
+from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -51,22 +52,67 @@ def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any
     assert any("nrefs:2" in note for note in found.notes["news"])
 
 
-def test_numbers_of_another_tool_are_a_score(text: dict[str, Any], tmp_path: Path) -> None:
-    """A name is text, also if it has digits only."""
-    numbers = {"mine": [0.1, None, 0.8], "other": [0.2, 0.3, 0.4], "2014": [0.5, 0.6, 0.7]}
-    text["systems"] = dict.fromkeys(numbers, text["systems"]["mine"])
+def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
+    rows = [
+        {"src": source, "ref": reference, "mt": output, "characters": len(source)}
+        for source, reference, output in zip(SOURCE, FIRST, OUTPUT, strict=True)
+    ]
+    file = write(tmp_path / "all.jsonl", rows)
+    typed = {"source": file, "reference": file, "systems": {"mine": file}, "resamples": 0}
+    found = compare(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
+    plain = compare(CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0}))
+    assert value(found, "mine", "bleu") == value(plain, "mine", "bleu")
+    lengths = {"characters": list(map(len, SOURCE)), "words": [2, 6, 7], "tokens": [2, 6, 7]}
+    for counted, wanted in lengths.items():
+        options = {**typed, "languages": ["de", "en"], "lengths": counted}
+        [run] = read_systems(CompareConfig(**options), [])
+        assert [row["length"] for row in run.translations("all")] == wanted
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl"])
+def test_numbers_of_another_tool_are_a_score(
+    text: dict[str, Any], tmp_path: Path, kind: str
+) -> None:
+    text["systems"]["other"] = text["systems"]["mine"]
+    numbers = {"mine": [0.1, None, 0.8], "other": [0.2, 0.3, 0.4]}
     rows = [(name, number) for name, column in numbers.items() for number in column]
-    cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
-    given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
+    if kind == "jsonl":
+        given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
+    else:
+        # a name is text, also if it has digits only
+        text["systems"]["2014"] = text["systems"]["mine"]
+        rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
+        cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
+        given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
     found = compare(CompareConfig(**text, scores={"comet": given}, resamples=50))
-    means = {"mine": 0.45, "other": 0.3, "2014": 0.6}
-    assert {name: value(found, name, "comet") for name in means} == pytest.approx(means)
+    assert value(found, "mine", "comet") == pytest.approx(0.45)
+    assert value(found, "other", "comet") == pytest.approx(0.3)
     frame = found.by_length("news").query("key == 'comet' and run == 'other'")
     assert frame["sentences"].tolist() == [3]
-    tests = found.differences.query("score == 'comet' and bucket == 'all'").set_index(["a", "b"])
-    row = tests.loc["mine", "other"]
-    assert row["sentences"] == 2  # of the three compared systems
-    assert row["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
+    if kind == "tsv":
+        assert value(found, "2014", "comet") == pytest.approx(0.6)
+        return
+    [test] = found.differences.query("score == 'comet' and bucket == 'all'").to_dict("records")
+    assert test["sentences"] == 2
+    assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
+
+
+def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
+    """As `paste -d' ' - -` joins the source; the system leaves out the last word of each input."""
+    reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
+    pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
+    text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
+    files = {"news": text["source"], "news-position2": write(tmp_path / "two.txt", pairs)}
+    found = compare(CompareConfig(**text, systems={"mine": files}, resamples=50))
+    losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
+    assert losses["from"].isna().tolist() == [True, False, False]
+    assert losses["sentences"].tolist() == [7, 4, 3]
+    # 24 words at the first position, of which the last input lacks one; 18 at the second, 3 missing
+    kept = 100 * np.exp(1 - 24 / 23), 100 * np.exp(1 - 18 / 15)
+    assert losses["value"].tolist()[1:] == pytest.approx([100 - kept[0], 100 - kept[1]])
+    wrong = CompareConfig(**text, systems={"mine": {"news-position3": files["news-position2"]}})
+    with pytest.raises(InputError, match="news-position3: 4 lines, but 7 sentences make 3 inputs"):
+        read_systems(wrong, [])
 
 
 @pytest.mark.parametrize("all_lines", [False, True])
@@ -96,11 +142,13 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             {"systems": {"mine": "short.txt"}},
             r"systems\.mine\.news: 1 lines, but the test set has 3",
         ),
+        ({"lengths": "chars"}, "no column chars"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
         ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
+        ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -115,5 +163,6 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
     write(tmp_path / "one.tsv", ["comet", "0.5"])
     write(tmp_path / "set.tsv", ["comet\tset", *["0.5\tnewz"] * 3])
+    write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
     with pytest.raises(InputError, match=said):
         compare(CompareConfig(**{**text, **change, "resamples": 0}))
