@@ -2,7 +2,7 @@
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
-    python -m benchmarks.peers                     # compared with JoeyNMT
+    python -m benchmarks.peers                     # compared with JoeyNMT and Marian
     python -m benchmarks.gpu                       # checks that need a GPU
 
 Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures

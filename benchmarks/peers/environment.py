@@ -37,3 +37,9 @@ def install_joeynmt() -> Path:
     """Returns the Python of JoeyNMT, which does not declare that it needs importlib_metadata."""
     requirements = f"joeynmt=={JOEYNMT}", "importlib_metadata"
     return install(ENVIRONMENTS / "joeynmt", *requirements, borrow=True)
+
+
+def install_marian() -> Path:
+    """Returns Marian's program."""
+    python = install(ENVIRONMENTS / "marian", f"pymarian=={MARIAN}", borrow=False)
+    return python.with_name("pymarian")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import yaml
 from sacrebleu.metrics import BLEU
 
-from benchmarks.peers.environment import ENVIRONMENTS, MARIAN, install, install_joeynmt
+from benchmarks.peers.environment import install_joeynmt, install_marian
 from benchmarks.work import BATCH, SIZES, print_line
 from nmt.data.lines import read_lines
 from nmt.data.tokenise import Tokeniser
@@ -145,8 +145,7 @@ def train_joeynmt(task: Task) -> tuple[list[str], int]:
 
 def train_marian(task: Task) -> tuple[list[str], int]:
     """Returns translations and updates of Marian."""
-    python = install(ENVIRONMENTS / "marian", f"pymarian=={MARIAN}", borrow=False)
-    program = python.with_name("pymarian")
+    program = install_marian()
     common = ["--cpu-threads", 1, "--vocabs", "en.yml", "fr.yml"]
     printed = task.train(
         [

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks import work
 from benchmarks.peers import __main__ as peers
+from benchmarks.peers.toolkits import TOOLKITS
 
 TINY = work.Size("laptop", 12, 8, 12, 6, 60, 5, "adam")
 
@@ -36,11 +37,12 @@ def test_training_and_decoding(lines):
 
 
 def test_peers(lines, monkeypatch):
-    peer = SimpleNamespace(train=lambda *_: 1.0, search=lambda *_: 1.0)  # seconds
-    monkeypatch.setattr(peers, "JoeyNMT", lambda *_: peer)
-    measured = lines(peers, "--rounds", 1)
+    peer = SimpleNamespace(version="1.0", own_order="mixed")
+    peer.train = peer.search = lambda *_: 1.0  # seconds
+    monkeypatch.setitem(TOOLKITS, "peer", lambda *_: peer)
+    measured = lines(peers, "--only", "peer", "--rounds", 1)
     assert {"peer", "task", "order", "precision", "threads", "rate", "ratio"} <= measured[0].keys()
     found = {(x["system"], x["task"], x["order"], x["precision"]): x for x in measured}
     assert len(found) == len(measured) == 11
-    assert found["joeynmt", "training", "mixed", "float32"]["ratio"] == 1
-    assert found["joeynmt", "beam 12", "", "float32"]["rate"] == peers.SENTENCES
+    assert found["peer", "training", "mixed", "float32"]["ratio"] == 1
+    assert found["peer", "beam 12", "", "float32"]["rate"] == peers.SENTENCES
