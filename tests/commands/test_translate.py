@@ -102,7 +102,10 @@ class TestTranslate:
                 assert ready, "no answer while the input is open"
                 answer = os.read(process.stdout.fileno(), 4096)
                 assert answer.count(b"\n") == 1
+            process.stdout.close()  # as `head` does
+            process.stdin.write(LINE)
             process.stdin.close()
-            assert process.wait().code == 0
+            ended = process.wait()
+            assert (ended.code, "Traceback" in ended.err) == (0, False)
         finally:
             process.end()

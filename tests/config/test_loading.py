@@ -16,7 +16,14 @@ from nmt.config.overrides import (
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 
-STORED = ("+experiment=rnnsearch30", "regime=tiny", "search=groundhog", "seed=3", "threads=3")
+STORED = (
+    "+experiment=rnnsearch30",
+    "regime=tiny",
+    "search=groundhog",
+    "seed=3",
+    "threads=3",
+    "trust=[mine]",
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +40,17 @@ def stored(composer):
         (["+data.test.mine.source=f"], {"data.test.mine.source": "f", "data.max_length": 30}),
         (["trainer=cpu"], {"trainer.accelerator": "cpu", "trainer.max_steps": 12}),
         (["threads=2", "name=mine"], {"threads": 2, "name": "mine"}),
-        ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto"}),
+        ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto", "trust": []}),
     ],
 )
 def test_only_what_is_typed_changes(composer, stored, typed, expected):
-    """The number of threads was chosen for another machine."""
+    """A checkpoint says nothing of threads, which are another machine's, nor of what is trusted."""
     composed = load(composer("checkpoint=f", *typed, command="evaluate"))
     before, after = (
         flatten(to_containers(each)) for each in (stored, apply_overrides(stored, composed, typed))
     )
     assert {path: after[path] for path in expected} == expected
-    own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger")
+    own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger", "trust")
     changed = [path for path in after if after[path] != before.get(path)]
     assert not [path for path in changed if not path.startswith(own)]
 
@@ -75,9 +82,9 @@ def test_a_resumed_run_keeps_what_its_result_depends_on(composer, stored, typed,
 
 
 def test_a_command_that_makes_a_resumed_run_again_has_each_key_once():
-    before = ["+experiment=rnnsearch30", "search.beam_size=3", "seed=3", "trainer.max_steps=9"]
-    now = ["resume=run", "search=greedy", "trainer.max_steps=12"]
-    expected = ["+experiment=rnnsearch30", "seed=3", "search=greedy", "trainer.max_steps=12"]
+    before = ["+experiment=rnnsearch30", "model.hidden=8", "seed=3", "trainer.max_steps=9"]
+    now = ["resume=run", "size=tiny", "trainer.max_steps=12"]
+    expected = ["+experiment=rnnsearch30", "seed=3", "size=tiny", "trainer.max_steps=12"]
     assert merge_overrides(before, now) == expected
 
 

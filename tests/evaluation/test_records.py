@@ -4,6 +4,7 @@ from nmt.evaluation.records import (
     choose_kept,
     in_order,
     read_rows,
+    system_record,
     write_alignments,
     write_translations,
 )
@@ -44,6 +45,12 @@ def test_one_line_a_sentence_whatever_it_holds(tmp_path):
 def test_a_sentence_counts_once():
     with pytest.raises(ValueError, match="sentence 4 occurs twice"):
         in_order([record(4), record(2), record(4)])
+
+
+def test_another_system_writes_no_unknown_words():
+    for covered in (True, False, None):
+        written = system_record(record(1) | {"no_unk": covered}, ["a"], "a")
+        assert written.get("hypothesis_no_unk") == (["a"] if covered else None)
 
 
 def test_alignments_are_rounded_and_null_without_attention(tmp_path):

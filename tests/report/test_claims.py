@@ -10,6 +10,7 @@ import yaml
 from nmt.cli.composition import conf_folder
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
+from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.estimate import enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -167,6 +168,14 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     assert value(lengths=[None, 10]) == pytest.approx(mean("a", (10,)) - mean("b", (10,)), abs=1e-9)
     kept = mean("b", (50,)) / mean("b", (10,))
     assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
+    simulated = [
+        FinishedRun("", {}, records={"test": constant_error_records(run.translations("test"))})
+        for run in runs[2:]
+    ]
+    constant = np.mean([corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in simulated])
+    found = value(runs=["b"], statistic="constant_error")
+    assert found == pytest.approx(kept - constant, abs=0.01)
+    assert abs(constant) > 0.1
     values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
     [row], _ = decide(runs, rule={"above": 0})
     assert row["values"] == f"{', '.join(values[:2])} minus {', '.join(values[2:])}"
