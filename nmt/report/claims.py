@@ -275,10 +275,9 @@ def decide(
         paired: whether both groups have the same trained models, so that their seeds cancel.
 
     Returns:
-        `verdict`, and the `reason` if it is undecided; `value`, `low`, `high` and all three as
-        `figure`; `p` (two-sided, for a true value equal to the number of the rule; for `within`,
-        outside it); number of `sentences` and `seeds`; what the interval covers (`of`); `values` of
-        the runs.
+        `verdict`, and the `reason` if it is undecided; the `estimate`, and its `figure` for people;
+        `p` (two-sided, for a true value equal to the number of the rule; for `within`, outside it);
+        number of `seeds`; `values` of the runs.
     """
     score = score_of_name(claim.score, "claims: score")
     digits = max(2, score.digits) if claim.statistic == "score" else 3
@@ -291,13 +290,11 @@ def decide(
         systems["score", place] = list(map(measured, records))
         if claim.statistic == "constant_error":
             systems["constant", place] = list(map(measured, map(constant_error_records, records)))
+    masked = claim.statistic != "score"
     for factor in RESAMPLES:
-        drawn = factor * resamples
-        masked = claim.statistic != "score"
-        curves = length_curves(systems, [score.key], claim.weights, drawn, masked)
-        figures = {
-            name: _figures(claim, curve) for name, curve in curves.get(score.key, {}).items()
-        }
+        curves = length_curves(systems, [score.key], claim.weights, factor * resamples, masked)
+        of_score = curves.get(score.key, {})
+        figures = {name: _figures(claim, curve) for name, curve in of_score.items()}
         known = all(np.isfinite(each[:, 0]).all() for each in figures.values())
         if figures.keys() != systems.keys() or not known:
             reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
@@ -307,25 +304,19 @@ def decide(
             samples = [kept - figures["constant", place] for place, kept in enumerate(samples)]
         pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
         compared = [samples[0] - samples[1]] if pairs else samples
-        sentences = curves[score.key]["score", 0].kernel.sentences.min()
-        estimate = combined(compared, int(sentences))
+        estimate = combined(compared, int(of_score["score", 0].kernel.sentences.min()))
         settled = enough_resamples(compared, estimate, limits)
         if settled:
             break
     verdict, p = apply_rule(claim.rule, estimate)
-    low, high = estimate.interval(CONFIDENCE)
     seeds = [", ".join(number(x, digits).text for x in of[:, 0].tolist()) for of in samples]
     return {
         "verdict": verdict if settled else UNDECIDED,
         "reason": "" if settled else "more resamples may change the verdict",
-        "value": estimate.score,
-        "low": low,
-        "high": high,
-        "figure": number(estimate.score, digits, low, high),
+        "estimate": estimate,
+        "figure": number(estimate.score, digits, *estimate.interval(CONFIDENCE)),
         "p": p,
-        "sentences": estimate.sentences,
         "seeds": estimate.seeds,
-        "of": estimate.drawn,
         "values": " minus ".join(seeds),
     }
 

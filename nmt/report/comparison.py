@@ -155,18 +155,20 @@ def compare_runs(
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
     tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
-    about = describe(frame, runs, added)
+    named = choose_scores(wanted or [], "scores")
+    about = describe(frame, runs, [*named, *added])
     return Comparison(list(runs), frame, about, **tables, notes=notes)
 
 
 def describe(
-    frame: pd.DataFrame, runs: Sequence[FinishedRun], added: Sequence[Score]
+    frame: pd.DataFrame, runs: Sequence[FinishedRun], own: Sequence[Score]
 ) -> dict[str, dict[str, Any]]:
     """Describes how to show the scores of a frame, by key.
 
-    For a score of the user, results.json has the description: its code is not imported.
+    For a score of the user that is not in `own`, results.json has the description: its code is not
+    imported.
     """
-    known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *added]
+    known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *own]
     about = {score.key: score.description() for score in known}
     for run in runs:
         about |= (run.results.get("scores") or {}) | about

@@ -161,7 +161,7 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])
 
     def value(**claim):
-        return decide(runs, rule={"above": 0}, **claim)[0][0]["value"]
+        return decide(runs, rule={"above": 0}, **claim)[0][0]["estimate"].score
 
     assert value() == pytest.approx(mean("a", (10, 50)) - mean("b", (10, 50)))
     assert value(lengths=[50, None]) == pytest.approx(mean("a", (50,)) - mean("b", (50,)))
@@ -203,7 +203,7 @@ def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatc
     monkeypatch.setattr(claims, "enough_resamples", counted)
     [row], _ = decide(runs, rule={"above": 0})
     assert drawn == [200]
-    decide(runs, rule={"above": row["low"]})
+    decide(runs, rule={"above": row["estimate"].interval()[0]})
     assert drawn[1:3] == [200, 800]
     monkeypatch.setattr(claims, "enough_resamples", lambda *_: False)
     [row], _ = decide(runs, rule={"above": 0})

@@ -11,6 +11,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.config import CompareConfig
+from nmt.evaluation.scores.base import Ratio
 from nmt.report.comparison import Comparison, compare
 from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
@@ -50,6 +51,19 @@ def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any
     assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses agree here
     assert found.sets == ["news"]
     assert any("nrefs:2" in note for note in found.notes["news"])
+
+
+class Words(Ratio):
+    key = title = "words"
+
+    def statistics(self, record: Any) -> tuple[int, int]:
+        return len(record["hypothesis"]), 1
+
+
+def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
+    found = compare(CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0))
+    shown = found.whole("news").set_index("key")
+    assert shown.loc["words", "value"] == pytest.approx((2 + 7 + 9) / 3)
 
 
 def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
