@@ -102,9 +102,17 @@ def out_of_resources():
     return OutOfResources(300000, 232448, "shared memory")
 
 
+def does_not_compile():
+    from triton.compiler.errors import CompilationError
+
+    return CompilationError("x = 1", None, "at 1:4")
+
+
 @pytest.mark.parametrize(
     ("error", "said", "launches"),  # in the probe, or afterwards at the size of the model
     [
+        (does_not_compile, "CompilationError: ", 0),
+        (lambda: RuntimeError("CUDA error: no kernel image is available"), "no kernel image", 0),
         (lambda: RuntimeError("Failed to find C compiler. Please specify\nvia"), "python3-dev", 0),
         (out_of_resources, "out of resource: shared memory", 0),
         (out_of_resources, "out of resource: shared memory", 4),
