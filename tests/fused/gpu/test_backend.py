@@ -4,6 +4,7 @@ import gc
 import logging
 import weakref
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -112,7 +113,6 @@ def does_not_compile():
     ("error", "said", "launches"),  # in the probe, or afterwards at the size of the model
     [
         (does_not_compile, "CompilationError: ", 0),
-        (lambda: RuntimeError("CUDA error: no kernel image is available"), "no kernel image", 0),
         (lambda: RuntimeError("Failed to find C compiler. Please specify\nvia"), "python3-dev", 0),
         (out_of_resources, "out of resource: shared memory", 0),
         (out_of_resources, "out of resource: shared memory", 4),
@@ -120,13 +120,23 @@ def does_not_compile():
 )
 def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkeypatch):
     pytest.importorskip("triton", reason="Triton is not installed")
-    from nmt.fused.gpu import kernels
+    from nmt.fused.gpu import kernels, probe
 
+    if launches:
+        monkeypatch.setattr(probe, "probe", lambda device: None)
     broken = Broken(kernels.gates.next_state_kernel, error(), launches)
     monkeypatch.setattr(kernels, "next_state", partial(kernels.gates.launch, broken))
     monkeypatch.setattr(backend, "launches_on", lambda device: True)
     assert len(goes_on(said).graphs) == 2
     assert broken.left == -1
+
+
+def test_kernels_stay_after_a_lack_of_memory(monkeypatch):
+    monkeypatch.setattr(backend, "has_kernels", lambda device: True)
+    compute = Mock(side_effect=torch.OutOfMemoryError)
+    with pytest.raises(torch.OutOfMemoryError):
+        backend.with_fallback(compute, GPU)
+    assert backend.allowed
 
 
 @pytest.fixture
