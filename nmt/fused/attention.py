@@ -3,7 +3,8 @@
 Keys are prepared once, and their gradients are summed over the steps. No B x S x N tensor is saved per
 step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
 
-B batch, K queries per sentence, T target length, S source length, A annotation size, N alignment size.
+B batch, K queries per sentence, T target length, S source length, A annotation size, N query and
+key size.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Entries of the buffer. On a CPU: per thread, to fit its cache. On a GPU: in total.
+# Size of the buffer of `Sigmoids`, in entries: on a CPU for each thread, so that its part fits the
+# cache of a core; on a GPU for the whole buffer.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
 

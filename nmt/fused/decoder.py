@@ -81,7 +81,7 @@ class FusedDecoder(Decoder):
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
         """Returns the memory with [C; C_o] h_j in place of h_j, and the first state.
 
-        Attention then returns [C; C_o] c_i directly, which saves one matrix product per hypothesis
+        Attention then returns [C; C_o] c_i directly, which saves two matrix products per hypothesis
         and step. With attention, batches with a source of more than `MAX_PRODUCT_SYMBOLS` keep h_j.
         """
         state = self.initial(memory)

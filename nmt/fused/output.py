@@ -19,9 +19,10 @@ from nmt.fused.steps import aligned
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
-# The rows of 16-bit products are padded to a multiple of this number on a CPU. oneDNN compiles a
-# kernel for each new number of rows. For 700 rows and 3,000 words, compiling the three matrix products
-# (the logits and two gradients) takes as long as computing them. Padding makes new numbers rare.
+# On a CPU, the number of rows of a 16-bit matrix product is rounded up to a multiple of this, with
+# padding rows. oneDNN compiles a kernel for each new number of rows. For 700 rows and 3,000 words,
+# compiling the three matrix products (the logits and two gradients) takes as long as computing them.
+# Padding makes new numbers rare.
 ROW_MULTIPLE = 32
 # Size of one chunk of logits: small enough for the cache of a CPU, large enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
@@ -154,7 +155,8 @@ def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
 def chunks(rows: int, most: int, multiple: int = 1) -> Iterator[slice]:
     """Splits `rows` into as few slices as possible, none longer than `most`.
 
-    `rows` and each slice are multiples of `multiple`. Slices differ in size by at most one multiple.
+    `rows` must be a multiple of `multiple`, and so is the length of each slice. The lengths differ by
+    at most `multiple`.
     """
     units, most = rows // multiple, most // multiple
     count = -(-units // most) if units else 0

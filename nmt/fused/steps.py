@@ -85,7 +85,7 @@ def reset_backward(
 
     `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. It is
     replaced by one part of the gradient of s: (1 - z)∘grad_state + r∘grad_reset_state. The caller
-    adds the part that passes through U_z and U_r.
+    adds the parts that pass through U_z and U_r, and through the attention.
     """
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset_state * state, r))
@@ -127,8 +127,9 @@ def word_nll(
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # The gradient of the target word's logit is p - 1. With p in 16 bits, a p near 1 is rounded
-        # to 1. So p - 1 is computed from the NLL, which is float32 and comes from the logits on a GPU.
+        # The gradient of the target word's logit is p - 1. In 16 bits a p near 1 is rounded to 1. On
+        # a GPU, p - 1 is therefore computed from the float32 NLL, which comes from the logits. On a
+        # CPU the NLL comes from p itself, and the rounding remains.
         row = torch.arange(
             len(words), device=words.device
         )  # `scatter_` would copy all logits twice

@@ -81,7 +81,10 @@ class Decoder(nn.Module):
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
     def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the memory for `step`, which a subclass may change, and the initial state."""
+        """Returns the memory that `step` takes, and the initial state.
+
+        A subclass may return a changed memory.
+        """
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:

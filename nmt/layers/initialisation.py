@@ -10,8 +10,9 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 readouts then have useful gradients from the first update on.
 
 `wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
-that attention falls on the source word that is being translated, not on its neighbour. The embedding of a rare word
-stays closer to its random start (docs/results.md measures both effects).
+that attention falls on the source word that is being translated, not on its neighbour. The embedding
+of a rare word stays closer to its random start. docs/results.md has the share of words that attention
+hits, and the BLEU that `wide` costs on real text.
 """
 
 from __future__ import annotations

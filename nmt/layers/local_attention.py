@@ -18,7 +18,7 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class LocalAttention(Attention):
-    """Local-p: c_i = Σ_j a_ij h_j, where j runs over the window |j - p_i| ≤ D around
+    """Local-p: c_i = Σ_j a_ij h_j over the positions j of the window |j - p_i| ≤ D, where
 
         p_i = T_x sigmoid(v_pᵀ tanh(W_p s_{i-1})),  a_ij = softmax_j(e_ij) exp(-2 (j - p_i)² / D²)
 

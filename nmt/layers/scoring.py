@@ -95,8 +95,9 @@ class ScaledDot(Dot):
     """e_ij = q_iᵀ k_j / √N: `Dot`, scaled so that the variance of the scores does not grow with N.
 
     Since W_a and U_a are learnt, `Dot` can compute the same scores. The division changes the initial
-    scores and the size of updates. Under Adam, `Dot` trains exactly like `ScaledDot` if
-    the initial values and the learning rate of its W_a and U_a are multiplied by N^(-1/4).
+    scores and the size of updates. Under Adam (without its ε, weight decay and gradient
+    clipping), `Dot` trains like `ScaledDot` if the initial values and the learning rate of its W_a and
+    U_a are multiplied by N^(-1/4).
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

@@ -1,4 +1,4 @@
-"""Callbacks: seeds per batch, attention heatmaps, a stop on a signal, earlier results renamed."""
+"""Callbacks that seed batches, log heatmaps, stop on a signal, and rename results of an earlier run."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # A validation may follow an update. It writes a checkpoint, and the check comes after that.
+        # Where a validation follows an update, signals are checked here, after its checkpoint is written.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 
@@ -135,7 +135,7 @@ class StopOnSignal(pl.Callback):
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         loop = trainer.fit_loop.epoch_loop
-        # Ranks synchronize only every few updates, because it blocks the GPU.
+        # Ranks synchronize only every few updates, because synchronizing blocks the GPU.
         due = trainer.world_size == 1 or trainer.global_step % trainer.log_every_n_steps == 0  # type: ignore[attr-defined]
         will_validate = loop._should_check_val_fx(trainer.fit_loop._data_fetcher)  # type: ignore[arg-type]
         if due and not loop._should_accumulate() and not will_validate:

@@ -1,4 +1,4 @@
-"""Trains the model of a run: its callbacks and Trainer, the updates, and their outcome."""
+"""Trains the model of a run: creates callbacks and Trainer, runs the updates, returns the outcome."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Training:
             self.record,
             StopOnSignal(stop, folder.last),
         ]
-        # Lightning creates the optimizer only after the text is prepared.
+        # Refuses a missing class now: Lightning creates the optimizer only after the text is prepared.
         target_of("optimizer", vars(config.optimizer))
         target_of("optimizer.schedule", config.optimizer.schedule)
         self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
@@ -119,8 +119,8 @@ class Training:
             rows = training_sample(pairs, settings.train_sample)
             title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
-        # The dictionary translates unknown words. It is always learnt, because `search.replace_unk`
-        # can be set later. Subword models have no unknown words.
+        # The dictionary translates unknown words. It is learnt even if `search.replace_unk` is `none`,
+        # since that can be set later. It needs attention, and subword models have no unknown words.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"

@@ -45,7 +45,7 @@ class TrainingRecord(pl.Callback):
         self.seconds = self.hours = 0.0
         self.stopped_early = ""
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
-        self._clock: float | None = None  # start time of the first update since the last report
+        self._clock: float | None = None  # start of the time that is not yet in `seconds`
         self._begun = self._logged = time.monotonic()
         self._planned_end = False  # whether the last update was reached
 

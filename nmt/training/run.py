@@ -101,7 +101,7 @@ class Run:
     def __post_init__(self) -> None:
         config, trainer = self.config, self.config.trainer
         choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
-        # Threads are shared among the processes of a CPU, where devices=auto means one process.
+        # On a CPU the processes of a run share the cores; there devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = set_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes

@@ -84,12 +84,15 @@ class Stop:
         return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Stores a deferred signal. Raises `Interrupted` for others, and for Ctrl-C after another signal."""
+        """Stores a signal if signals are deferred.
+
+        Otherwise raises `Interrupted`, and also for a Ctrl-C that is not the first signal.
+        """
         if os.getpid() != self._process:
             return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
         if self.ended:
             return
-        repeated = self.number and number == signal.SIGINT  # Ctrl-C after another signal
+        repeated = self.number and number == signal.SIGINT  # Ctrl-C, not the first signal
         self.number = number
         if repeated or not self.deferred:
             raise self.interrupted(number)

@@ -162,7 +162,9 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
 
 
 def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
-    """Refuses arguments that `code` does not have, and numbers, strings and bools of the wrong type.
+    """Refuses arguments that `code` does not have.
+
+    Also refuses values of the wrong type, where `code` declares a number, string or bool.
 
     Raises:
         InputError: naming the key.

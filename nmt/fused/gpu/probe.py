@@ -40,7 +40,7 @@ def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict
     for parameter in network.parameters():
         numbers = torch.arange(parameter.numel(), device=device).view_as(parameter) * 0.7
         parameter.data.copy_(numbers.sin() * 0.2)
-    # otherwise rounding could change which maxout unit wins
+    # otherwise rounding could change which of a maxout unit's two entries is larger
     network.decoder.readout.bias.data[::2] += 3
     words = torch.arange(10, device=device).view(2, 5)
     mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)
