@@ -31,10 +31,8 @@ def test_numbers_as_people_read_them() -> None:
 def test_scores_are_those_of_the_frame_over_seeds_too(comparison: Comparison) -> None:
     frame = comparison.whole("newstest").query("key == 'bleu'").set_index("run")
     label = comparison.runs[2].label
-    shown, row = (
-        cell(tables.scores_table(comparison, "newstest"), label, "BLEU, all"),
-        frame.loc[label],
-    )
+    shown = cell(tables.scores_table(comparison, "newstest"), label, "BLEU, all")
+    row = frame.loc[label]
     assert shown.value == row["value"]
     assert str(shown) == f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
     values = frame.loc[frame.index.str.startswith("RNNsearch"), "value"].tolist()
@@ -117,10 +115,8 @@ def test_the_papers_figures() -> None:
     rows = tables.paper_table().frame.map(str).set_index("System")
     assert len(rows) == 6
     assert rows.loc["RNNsearch-50", ["BLEU all", "BLEU no UNK"]].tolist() == ["26.75", "34.16"]
-    assert rows.loc["RNNencdec-30", ["Updates", "Device"]].tolist() == [
-        "846\u202f000",
-        "TITAN Black",
-    ]
+    updates, device = rows.loc["RNNencdec-30", ["Updates", "Device"]]
+    assert (updates, device) == ("846\u202f000", "TITAN Black")
     assert rows.loc["RNNsearch-50*", "Hours"] == "252"
     assert rows.loc["RNNencdec-50", "Dev. NLL"] == "43.6"
     assert rows.loc["Moses", ["BLEU all", "Updates"]].tolist() == ["33.30", "–"]

@@ -11,9 +11,11 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from nmt.evaluation.scores.bleu import bleu as bleu_of_statistics
+from nmt.evaluation.records import Record
+from nmt.evaluation.scores.bleu import WIDTH, bleu
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import caption
 from nmt.report.heatmap import Item, spread
@@ -128,6 +130,7 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
         if a run has none), `b` their sentence BLEU.
     """
     tables = [{row["id"]: row for row in run.translations(test_set)} for run in runs]
+    scores = [sentence_bleu(run.translations(test_set)) for run in runs]
     rows = []
     for identity, sentence in ChainMap(*tables).items():
         written = [table.get(identity) for table in tables]
@@ -138,7 +141,7 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
                 "s": " ".join(sentence["source"]),
                 "r": " ".join(sentence["reference"]),
                 "h": [row and " ".join(row["hypothesis"]) for row in written],
-                "b": [row and sentence_bleu(row.get("bleu_stats")) for row in written],
+                "b": [of_run.get(identity) for of_run in scores],
             }
         )
     return sorted(rows, key=lambda row: (row["length"], row["id"]))
@@ -153,10 +156,10 @@ def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]
     """
     sentences: dict[int, dict[str, Any]] = {}
     for run in runs:
-        statistics = {row["id"]: row.get("bleu_stats") for row in run.translations(test_set)}
+        scores = sentence_bleu(run.translations(test_set))
         for row in run.alignments(test_set):
             common = {key: row[key] for key in ("id", "length", "source", "reference")} | {"by": {}}
-            own = _short({**row, "bleu": sentence_bleu(statistics.get(row["id"]))})
+            own = _short({**row, "bleu": scores.get(row["id"])})
             sentences.setdefault(row["id"], common)["by"][run.label] = own
     return sorted(sentences.values(), key=lambda sentence: (sentence["length"], sentence["id"]))
 
@@ -167,8 +170,8 @@ def _short(row: Mapping[str, Any]) -> Any:
     return json.loads(text, parse_float=lambda x: round(float(x), 4), parse_constant=lambda _: None)
 
 
-def sentence_bleu(statistics: Sequence[int] | None) -> float | None:
-    """Computes BLEU of one sentence, smoothed, over its n-gram orders, to a tenth of a point."""
-    if statistics is None:
-        return None
-    return round(float(bleu_of_statistics(statistics, effective_order=True)), 1)
+def sentence_bleu(records: Sequence[Record]) -> dict[int, float]:
+    """Computes BLEU of single sentences by id, smoothed, over their n-gram orders, to a tenth of a point."""
+    known = {row["id"]: row["bleu_stats"] for row in records if row.get("bleu_stats") is not None}
+    scores = bleu(np.array([*known.values()]).reshape(-1, WIDTH), effective_order=True)
+    return {identity: round(x, 1) for identity, x in zip(known, scores.tolist(), strict=True)}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU
 
 from nmt.config import PageConfig
 from nmt.report.comparison import Comparison, compare_runs
@@ -124,6 +125,9 @@ def test_a_large_page_leaves_out_sentences_of_every_length(
     page: Elements, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = page.packed("data")
+    for row in full["translations"]["newstest"]["rows"][100:110]:
+        own = BLEU(tokenize="none", effective_order=True).sentence_score(row["h"][3], [row["r"]])
+        assert row["b"][3] == round(own.score, 1)
     for name, key in (("ALIGNMENT", "alignments"), ("TRANSLATION", "translations")):
         room = len(payload.packed(full[key], 6)) // 3
         monkeypatch.setattr(payload, f"MAX_{name}_BYTES", room)
