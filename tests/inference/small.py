@@ -47,9 +47,9 @@ def make_network(scoring="Additive", source=SOURCE, target=TARGET, **options):
     torch.manual_seed(5)
     chosen = {"scoring": {"_target_": f"nmt.layers.scoring.{scoring}"}, **options}
     if scoring is None:
-        chosen = {"scoring": None, "_target_": "nmt.models.RNNencdec"}
+        chosen = {"scoring": None, "alignment": None, "_target_": "nmt.models.RNNencdec"}
     sizes = {"hidden": 6, "embedding": 5, "alignment": 7, "maxout": 4}
-    config = Config(model=ModelConfig(init="glorot", **sizes, **chosen))
+    config = Config(model=ModelConfig(init="glorot", **sizes | chosen))
     network = build_model(config, len(source), len(target)).network.eval().double()
     with torch.no_grad():
         for parameter in network.parameters():

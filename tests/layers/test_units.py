@@ -33,6 +33,7 @@ def test_lstm():
     """Gate by gate, for a state [h; m] of which h alone is seen."""
     torch.manual_seed(0)
     unit = LstmUnit(2, 3, context=4).double()
+    assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # i, f, o, g
     for parameter in unit.parameters():
         torch.nn.init.normal_(parameter)
     state, word, context = (torch.randn(size).double() for size in (6, 2, 4))

@@ -14,6 +14,7 @@ from nmt.utils.errors import InputError
 
 ADDITIVE = {"_target_": "nmt.layers.scoring.Additive"}
 PAPER = {"hidden": 1000, "embedding": 620, "alignment": 1000, "maxout": 500}
+ENCDEC = {"_target_": "nmt.models.RNNencdec", "scoring": None, "alignment": None}
 SMALL = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
 
 
@@ -26,13 +27,13 @@ def config(**model) -> Config:
     ("model", "millions"),
     [
         ({"_target_": "nmt.models.RNNsearch"}, 80.40),
-        ({"_target_": "nmt.models.RNNencdec", "scoring": None}, 68.54),
+        (ENCDEC, 68.54),
     ],
 )
 def test_the_papers_sizes_have_the_papers_parameters(model, millions):
     """Counted without biases and without the two special symbols, as the design does."""
     with torch.device("meta"):
-        built = build_model(config(**PAPER, **model), 30_002, 30_002)
+        built = build_model(config(**PAPER | model), 30_002, 30_002)
     count = 0
     for name, parameter in built.named_parameters():
         if parameter.dim() == 1 and not name.endswith("v_a"):
@@ -63,7 +64,7 @@ def test_what_a_scoring_compares(scoring, parameters):
     "model",
     [
         {"_target_": "nmt.models.RNNsearch"},
-        {"_target_": "nmt.models.RNNencdec", "scoring": None},
+        ENCDEC,
         {"encoder": {"_target_": "nmt.layers.ForwardEncoder"}, "state_input": "current"},
         {"unit": {"_target_": "nmt.layers.LstmUnit"}},
         {"attention": {"_target_": "nmt.layers.LocalAttention", "window": 3}},
@@ -90,14 +91,10 @@ def test_a_network_is_built_with_the_model_or_alone(model):
             {"attention": {"_target_": "nmt.layers.LocalAttention", "window": 0}},
             "model.attention._target_=LocalAttention: window is 0",
         ),
-        ({"alignment": None}, "model.alignment=null: "),
+        ({"alignment": None, "scoring": None}, "model.alignment=null: "),
         ({"unit": {"_target_": "nmt.layers.Gru"}}, "model.unit._target_=nmt.layers.Gru: "),
         (
-            {
-                "_target_": "nmt.models.RNNencdec",
-                "scoring": None,
-                "encoder": {"_target_": "nmt.layers.BidirectionalEncoder"},
-            },
+            {**ENCDEC, "encoder": {"_target_": "nmt.layers.BidirectionalEncoder"}},
             "encoder=BidirectionalEncoder: ",
         ),
     ],
