@@ -34,9 +34,15 @@ def load(composed: Any) -> Any:
 
 
 def load_plain(values: Mapping[str, Any]) -> TrainConfig:
-    """Checks a training configuration that is given as dictionaries and lists; raises like `load`."""
-    config = load(OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values)))
+    """Checks a training configuration that is given as dictionaries and lists.
+
+    Raises:
+        InputError: for a wrong type, or a value out of bounds.
+    """
+    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values)))
     assert isinstance(config, TrainConfig)
+    type_texts(config.data)
+    check_bounds(config)
     return config
 
 

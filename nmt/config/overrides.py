@@ -9,7 +9,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from nmt.config.commands import CheckpointConfig, TrainConfig
-from nmt.config.loading import load_plain
+from nmt.config.loading import check_together, load_plain
 from nmt.config.schema import Config, to_containers
 from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError
@@ -71,7 +71,9 @@ def apply_overrides(
     for path in (*local_keys, *override_paths(overrides)):
         if {path.partition(".")[0]} <= values.keys() & given.keys():
             _copy(given, values, path)
-    return load_plain(values)
+    config = load_plain(values)
+    check_together(config)
+    return config
 
 
 def override_paths(overrides: Sequence[str]) -> list[str]:
