@@ -68,7 +68,8 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
         found = decide(claim, [runs[group] for group in claim.runs], 1000)
         assert found["verdict"] == table.loc[name, "verdict"]
         expected = table.loc[name, ["value", "low", "high"]].tolist()
-        assert [found[key] for key in ("value", "low", "high")] == pytest.approx(expected)
+        estimate = found["estimate"]
+        assert [estimate.score, *estimate.interval()] == pytest.approx(expected)
 
 
 def test_simulated_coverage_is_a_share_of_sets(monkeypatch):
