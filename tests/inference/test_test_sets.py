@@ -8,7 +8,8 @@ from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
 from nmt.inference.load import intervene
-from nmt.inference.test_sets import translate_set
+from nmt.inference.sentence import ScoredSentence
+from nmt.inference.test_sets import _translation, translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
 from nmt.search import beam_search
@@ -28,6 +29,11 @@ from tests.inference.small import (
 def no_gradients():
     with torch.no_grad():
         yield
+
+
+def test_a_written_unknown_word_matches_nothing():
+    written = ScoredSentence(["a"], ["<unk>", "a"], "", 0.0, unknown=(0,))
+    assert _translation({"reference": ["<unk>", "a"]}, written)["bleu_stats"][:2] == [1, 0]
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])

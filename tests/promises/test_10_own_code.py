@@ -158,5 +158,5 @@ def test_the_checkpoint_is_read_if_all_of_it_is_trusted(folder):
     assert ended.code == 0, ended.err
     ended = run("translate", "checkpoint=run", TRUST, cwd=folder, stdin=b"the cat sleeps .\n")
     assert (ended.code, ended.out.count("\n")) == (0, 1), ended.err
-    tables = [(folder / name / "scores.csv").read_bytes() for name in ("again", "run")]
-    assert tables[0] == tables[1]
+    again, first = ((folder / name / "scores.csv").read_bytes() for name in ("again", "run"))
+    assert again == first

@@ -56,7 +56,6 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
     assert summary["best/bleu"] == 27.2
-    assert len(summary) <= 60
 
 
 def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) -> None:
@@ -119,9 +118,10 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
     assert [float(value) for value in curve] == pytest.approx(curve_of(run))
     logged = {name.partition(".")[0] for row in rows for name in row}
     assert {"scores", "figures", "page", LENGTH} <= logged
-    assert len({name for name in logged if not name.startswith("_")}) <= 15
     [table] = (file.parent / "files/media/table").glob("scores_*.table.json")
     assert len(json.loads(table.read_text())["data"]) == len(run.scores)
+    sizes = {Image.open(each).size for each in file.parent.glob("files/media/images/figures*.png")}
+    assert sizes == {(60, 70)}
     [kept] = file.parent.glob("files/media/html/page_*.html")
     assert kept.read_bytes() == page.read_bytes()
 
