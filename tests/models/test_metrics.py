@@ -1,7 +1,5 @@
 """Metrics of a validation, against NumPy."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
