@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.table import read_scores
-
 RNNSEARCH = (
     *("+experiment=rnnsearch50", "regime=tiny", "report.figures=[svg]", "seed=3"),
     *("search.max_ratio=1", "evaluation.resamples=20"),
@@ -23,6 +21,8 @@ def results(folder: Path) -> dict:
 
 def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
     """The row of `scores.csv` of a test set, or of the bucket that begins with a length."""
+    from nmt.evaluation.table import read_scores  # with pandas, too slow for conftest.py
+
     rows = read_scores(folder)
     rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]
     [row] = rows[rows["from"].isna() if first is None else rows["from"] == first].to_dict("records")

@@ -65,7 +65,7 @@ def held_to_python(languages: list[str], lines: list[str], folder: Path) -> None
 
 
 def test_awkward_lines_fall_into_the_same_words(tmp_path: Path) -> None:
-    held_to_python(["en", "fr", "zh"], awkward_lines(150), tmp_path)
+    held_to_python(["en", "fr", "zh"], awkward_lines(80), tmp_path)
 
 
 def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
