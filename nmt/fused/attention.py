@@ -18,8 +18,8 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Size of the buffer of `Sigmoids`, in entries: on a CPU for each thread, so that its part fits the
-# cache of a core; on a GPU for the whole buffer.
+# Entries in the buffer of `Sigmoids`. On a CPU, the number per thread: the part of each thread then
+# fits the cache of its core. On a GPU, the total.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
 

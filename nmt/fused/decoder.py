@@ -1,6 +1,6 @@
 """The decoder: one loop over the target words for training, and single steps for a search.
 
-The steps of a search use annotations that were multiplied by C of the unit and C_o of the readout.
+The steps of a search use C h_j (of the unit) and C_o h_j (of the readout) in place of annotations h_j.
 
 B batch, S source length, T target length, K hypotheses per sentence, H state size, M maxout units.
 """

@@ -215,7 +215,7 @@ def run_backward(
     else:
         from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
     for i in reversed(range(length)):
-        # Index from the end: with attention, `upstream` has one more step, for s_0.
+        # With attention, `upstream` begins with one more entry, for s_0: so it is indexed from the end.
         steps.candidate_backward(
             grad_state, from_next, upstream_state[i - length], gate[i], candidate[i], state[i],
             grad_gate[i],

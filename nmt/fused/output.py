@@ -65,8 +65,8 @@ class FusedOutput(Output):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Returns readouts (R, M), words (R), and the weights of the words (R). None: all weights are 1.
 
-        On a CPU, only real positions. On a GPU a boolean index would synchronize, so padded
-        positions stay, with weight 0.
+        On a CPU the result has only the real positions. On a GPU a boolean index would synchronize,
+        so padded positions stay, with weight 0.
         """
         if not readout.is_cuda:
             return readout[mask], target[mask], None

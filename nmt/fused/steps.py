@@ -68,8 +68,8 @@ def candidate_backward(
 ) -> None:
     """Adds `from_next` and `upstream` to `grad_state`, the gradient of s' (all (..., H)).
 
-    `from_next` comes from the products of the next step, `upstream` from outside the loop. Writes
-    the pre-activation gradients of z and s̃ to `grad` (..., 3H).
+    `from_next` passed through the products with s' in the next step of the sentence, `upstream` comes
+    from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
     """
     grad_state.add_(from_next).add_(upstream)
     z = gates.chunk(2, -1)[0]
@@ -106,7 +106,7 @@ def word_nll(
     """Writes weight · -log p(word) (R) to `nll`.
 
     Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R) and weights (R) or
-    None for 1. `buffer`: an optional output buffer (at least R, V). It receives the gradient.
+    None for 1. `buffer`: memory for logits, at least (R, V); the gradient overwrites them.
     Returns the gradient of the sum with respect to the logits (R, V), or None.
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
@@ -121,7 +121,8 @@ def word_nll(
         grad = torch.softmax(logits, 1, out=logits)
         if not logits.is_cuda:
             # A second pass over the logits would cost as much as the matrix product that computes
-            # them, so the NLL comes from the softmax. Where p is too small, it is computed again.
+            # them, so the NLL comes from the softmax. Where p is too small, the NLL is computed
+            # again from the logits.
             p = grad.gather(1, word).to(nll.dtype).squeeze(1)
             torch.neg(p.log(), out=nll)
             if (tiny := p < 1e-30).any():

@@ -16,7 +16,7 @@ from nmt.layers.scoring import projections_of, query_and_key_sizes
 
 
 class AttentionOutput(NamedTuple):
-    """The context and attention weights of one step. For `Attention`, e_ij = log α_ij + log Z_i."""
+    """Context and weights of one step. The scores of `Attention` are e_ij = log α_ij + log Z_i."""
 
     context: Tensor  # (B, K, A) c_i
     weights: Tensor | None  # (B, K, S) α_ij, rows sum to 1; None for a fixed context

@@ -28,9 +28,9 @@ class LocalAttention(Attention):
     α_ij = a_ij / Σ_j a_ij. The returned log Z_i is such that log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
     The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
-    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. Before the first update, the centre of
-    every window is therefore near the middle of the sentence. Raises ValueError for a `window` (D)
-    below 1.
+    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. They are small, so that the sigmoid is
+    near 1/2 at first, and every window starts near the middle of the sentence. Raises ValueError for a
+    `window` (D) below 1.
     """
 
     def __init__(

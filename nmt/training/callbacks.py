@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # Where a validation follows an update, signals are checked here, after its checkpoint is written.
+        # After a validation the check waits until now, when the validation's checkpoint is written.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

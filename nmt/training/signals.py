@@ -86,7 +86,7 @@ class Stop:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stores a signal if signals are deferred.
 
-        Otherwise raises `Interrupted`, and also for a Ctrl-C that is not the first signal.
+        Raises `Interrupted` if they are not, or if this is a Ctrl-C after an earlier signal.
         """
         if os.getpid() != self._process:
             return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it

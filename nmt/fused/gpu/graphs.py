@@ -46,7 +46,7 @@ class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
     After a failed capture, logs a warning and computes every loss without graphs. Batches are still
-    padded, so that dropout stays the same.
+    padded, since the masks of dropout depend on their shape.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
