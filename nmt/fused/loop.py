@@ -215,7 +215,7 @@ def run_backward(
     else:
         from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
     for i in reversed(range(length)):
-        # With attention, `upstream` begins with one more entry, for s_0: so it is indexed from the end.
+        # `upstream_state` has one more entry at the start with attention, for s_0.
         steps.candidate_backward(
             grad_state, from_next, upstream_state[i - length], gate[i], candidate[i], state[i],
             grad_gate[i],

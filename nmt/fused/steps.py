@@ -68,8 +68,8 @@ def candidate_backward(
 ) -> None:
     """Adds `from_next` and `upstream` to `grad_state`, the gradient of s' (all (..., H)).
 
-    `from_next` passed through the products with s' in the next step of the sentence, `upstream` comes
-    from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
+    `from_next` is the part that comes from the next step, through its products with s'. `upstream`
+    comes from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
     """
     grad_state.add_(from_next).add_(upstream)
     z = gates.chunk(2, -1)[0]
@@ -105,8 +105,8 @@ def word_nll(
 ) -> Tensor | None:
     """Writes weight · -log p(word) (R) to `nll`.
 
-    Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R) and weights (R) or
-    None for 1. `buffer`: memory for logits, at least (R, V); the gradient overwrites them.
+    Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R) and `weight`
+    (R); None means that all are 1. `buffer`: memory for logits, at least (R, V); the gradient overwrites them.
     Returns the gradient of the sum with respect to the logits (R, V), or None.
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.

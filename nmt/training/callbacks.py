@@ -127,7 +127,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation the check waits until now, when the validation's checkpoint is written.
+        # After a validation, the check waits for the next batch: its checkpoint is written by then.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 
