@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import time
 from contextlib import nullcontext
 from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
@@ -82,11 +84,21 @@ def lstm(setting: Setting, rows: int, length: int) -> float:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of the slowest kernels of an update, with their counts."""
+    """Measures milliseconds of the parts of an update, and of its slowest kernels with counts."""
     rows, length = setting.shapes[0]
     words = setting.words(length, rows=rows, ragged=False)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
-    trainer.update(words)  # compiles and captures
+    times: dict[str, list[float]] = {}
+    for _ in range(2 + setting.rounds):  # the first two compile and capture
+        for name, part in (
+            ("forward and backward", partial(trainer.gradient, words)),
+            ("clip", trainer.clip),
+            ("optimizer", trainer.optimizer.step),
+        ):
+            start = time.perf_counter()
+            part()
+            setting.wait()
+            times.setdefault(name, []).append(1e3 * (time.perf_counter() - start))
     with torch.profiler.profile() as profiled:  # of the CPU, and of the GPU if there is one
         trainer.update(words)
         setting.wait()
@@ -95,6 +107,7 @@ def parts(setting: Setting, findings: Findings) -> None:
     longest = sorted((name for name in events if events[name][0]), key=lambda n: -events[n][0])
     findings.note(
         shape=f"{rows}x{length}",
+        ms={name: median(each[2:]) for name, each in times.items()},
         launches=sum(events[name][1] for name in longest),
         device_ms=sum(events[name][0] for name in longest),
         longest_ms={name: events[name] for name in longest[:15]},

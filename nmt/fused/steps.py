@@ -105,8 +105,8 @@ def word_nll(
 ) -> Tensor | None:
     """Writes weight · -log p(word) (R) to `nll`.
 
-    Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R) and `weight`
-    (R); None means that all are 1. `buffer`: memory for logits, at least (R, V); the gradient overwrites them.
+    Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R), `weight` (R; None:
+    all are 1) and `buffer` (memory for the logits, at least (R, V); the gradient overwrites them).
     Returns the gradient of the sum with respect to the logits (R, V), or None.
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.

@@ -11,8 +11,8 @@ readouts then have useful gradients from the first update on.
 
 `wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
 that attention falls on the source word that is being translated, not on its neighbour. But the embedding
-of a rare word changes less, relative to its size. docs/results.md has how often the
-largest attention weight is on a neighbour, and the BLEU that `wide` loses on real text.
+of a rare word changes less, relative to its size. docs/results.md has how often the largest attention
+weight is on a neighbour, and the BLEU that `wide` loses on real text.
 """
 
 from __future__ import annotations
