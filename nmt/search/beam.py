@@ -161,10 +161,7 @@ def beam_search(
 
 
 def normalised(total: float, length: int, length_penalty: float) -> float:
-    """Returns the score of a summed log-probability: total / length^p (p = 0: the sum itself).
-
-    `length` counts the written symbols, with `</s>`.
-    """
+    """Returns the score total / length^p of a summed log-probability; `length` counts `</s>`, too."""
     return float(total) / length**length_penalty
 
 
