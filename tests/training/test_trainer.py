@@ -44,11 +44,18 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
         ("trainer.log_every_n_steps=0", r"trainer\.log_every_n_steps=0: must be at least 1"),
         ("trainer.precision=17", r"trainer: "),
         ("trainer.accumulate_grad_batches=4", r"trainer\.val_check_interval=6: must be a multiple"),
+        ("+callbacks.mine.decay=1", r"callbacks\.mine: `_target_` is missing"),
+        ("+callbacks.mine._target_=nowhere.Mine", r"callbacks\.mine\._target_=nowhere\.Mine: "),
+        ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
     ],
 )
-def test_wrong_arguments_are_named(composer, tmp_path, typed, said):
+def test_wrong_keys_are_named(composer, tmp_path, typed, said):
+    def make(config):
+        make_trainer(config.trainer, tmp_path)
+        make_callbacks(config.callbacks, tmp_path)
+
     with pytest.raises(InputError, match=f"^{said}"):
-        make_trainer(load(composer(*TYPED, typed)).trainer, tmp_path)
+        make(load(composer(*TYPED, typed)))
 
 
 def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
@@ -66,19 +73,6 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
     watching = {type(each): each.mode for each in made if getattr(each, "monitor", None)}
     assert watching == {EarlyStopping: "max", ModelCheckpoint: "max"}
     assert any(isinstance(each, EMAWeightAveraging) for each in made)
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("+callbacks.mine.decay=1", r"callbacks\.mine: `_target_` is missing"),
-        ("+callbacks.mine._target_=nowhere.Mine", r"callbacks\.mine\._target_=nowhere\.Mine: "),
-        ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
-    ],
-)
-def test_wrong_callbacks_are_named(composer, tmp_path, typed, said):
-    with pytest.raises(InputError, match=f"^{said}"):
-        make_callbacks(load(composer(*TYPED, typed)).callbacks, tmp_path)
 
 
 def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
