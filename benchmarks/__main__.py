@@ -7,7 +7,8 @@
 
 Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures
 are medians, and ratios are relative to the first version. Times are CPU seconds for one thread, and
-wall-clock seconds with two or more threads.
+wall-clock seconds with two or more threads. `products_ms` is the time of the same matrix products alone,
+`over_products` how many times as long the work takes.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from benchmarks.work import (
     SIZES,
     Line,
     Net,
+    Products,
     Size,
     Trainer,
+    Words,
     peak_mib,
     pool,
     print_line,
@@ -42,17 +45,28 @@ BEAMS = [1, 5, 12]
 LENGTHS = [50, 100, 200]
 
 
-def medians(
-    works: Mapping[Any, Callable[[], object]], args: argparse.Namespace
-) -> dict[Any, float]:
-    """Measures the seconds of each piece of work, alternating them; the first round warms up."""
-    times: dict[Any, list[float]] = {key: [] for key in works}
-    for turn in range(args.rounds + 1):
+def measure(works: Mapping[Any, Callable[[], object]], args: argparse.Namespace) -> dict[Any, Line]:
+    """Measures pieces of work, and their matrix products alone, alternating them."""
+    for work in works.values():
+        work()  # the first call warms up
+    products = {key: Products(work) for key, work in works.items()}
+    times: dict[Any, list[tuple[float, float]]] = {key: [] for key in works}
+    for _ in range(args.rounds):
         for key, work in works.items():
-            took = seconds(work, args.threads)
-            if turn:
-                times[key].append(took)
-    return {key: statistics.median(found) for key, found in times.items()}
+            took = seconds(work, args.threads), seconds(products[key].repeat, args.threads)
+            times[key].append(took)
+    found: dict[Any, Line] = {}
+    for key, pairs in times.items():
+        took, limit = (statistics.median(each) for each in zip(*pairs, strict=True))
+        first = next(iter(found.values()))["ms"] if found else took * 1e3
+        found[key] = {
+            "ms": took * 1e3,
+            "ratio": first / took / 1e3,
+            "products_ms": limit * 1e3,
+            "over_products": statistics.median(a / b for a, b in pairs),
+            "multiply_adds": products[key].multiply_adds,
+        }
+    return found
 
 
 def name(recurrence: str, bf16: bool) -> str:
@@ -60,22 +74,44 @@ def name(recurrence: str, bf16: bool) -> str:
 
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures whole updates on the middle batch of a pool."""
+    """Measures whole updates, and their parts, on the middle batch of a pool."""
     words = pool(size)[POOL // 2]
-    works = {
-        version: partial(Trainer(Net(size, version[0]), size, version[1], "cpu").update, words)
-        for version in VERSIONS
-    }
-    found = medians(works, args)
-    for version, took in found.items():
+    trainers = {each: Trainer(Net(size, each[0]), size, each[1], "cpu") for each in VERSIONS}
+    works = {each: partial(trainer.update, words) for each, trainer in trainers.items()}
+    for version, figures in measure(works, args).items():
+        rounds = [parts(trainers[version], words, args.threads) for _ in range(args.rounds)]
         yield {
             "version": name(*version),
-            "ms": took * 1e3,
-            "ratio": found[VERSIONS[0]] / took,
-            "sentences_per_s": BATCH / took,
-            "target_words_per_s": int(words[3].sum()) / took,
+            **figures,
+            "sentences_per_s": BATCH / figures["ms"] * 1e3,
+            "target_words_per_s": int(words[3].sum()) / figures["ms"] * 1e3,
             "symbols": [words[0].shape[1], words[2].shape[1]],
+            "parts_ms": {
+                part: statistics.median(found[part] for found in rounds) for part in rounds[0]
+            },
         }
+
+
+def parts(trainer: Trainer, words: Words, threads: int) -> Line:
+    """Measures milliseconds of the parts of one update."""
+    source, source_mask, target, target_mask = words
+    net = trainer.net
+    net.zero_grad()
+    took = {}
+
+    def run(part: str, work: Callable[..., Any], *inputs: Any) -> Any:
+        results = []
+        took[part] = 1e3 * seconds(lambda: results.append(work(*inputs)), threads)
+        return results[0]
+
+    with torch.autocast("cpu", torch.bfloat16, enabled=trainer.bf16):
+        memory = run("encoder", net.encode, source, source_mask)
+        readout, *_ = run("decoder", net.decoder, target, target_mask, memory)
+        loss = run("loss", net.output.loss, readout, target, target_mask)
+    run("backward", (loss / len(source)).backward)
+    run("clip", trainer.clip)
+    run("optimizer", trainer.optimizer.step)
+    return took
 
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
@@ -83,12 +119,11 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     words, net = rectangle(size, 16, round(size.words) + 1), Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     works = {version: partial(search, net, words, *version) for version in versions}
-    found = medians(works, args)
-    for (beam, bf16), took in found.items():
+    for (beam, bf16), figures in measure(works, args).items():
         yield {
             "version": name(f"beam {beam}", bf16),
-            "sentences_per_s": 16 / took,
-            "ratio": found[versions[0]] / took,
+            **figures,
+            "sentences_per_s": 16 / figures["ms"] * 1e3,
         }
 
 

@@ -10,11 +10,13 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.config import OptimizerConfig, SearchConfig
 from nmt.fused import fuse, is_fused
@@ -59,6 +61,8 @@ SIZES = {
     "laptop": Size("laptop", 256, 128, 256, 128, 6500, 13, "adam"),
     "paper": Size("paper", 1000, 620, 1000, 500, 30002, 25, "adadelta"),
 }
+# operations of PyTorch that are matrix products, and the index of their first factor
+PRODUCTS = {"mm": 0, "bmm": 0, "_linear_pointwise": 0, "addmm": 1, "baddbmm": 1}
 CAP = 50  # words of a sentence in training
 BATCH = 80
 POOL = 20  # batches sorted by length together
@@ -122,6 +126,37 @@ class Trainer:
         norm = nn.utils.get_total_norm(gradients_of(self.net))
         self.optimizer.clip_next(norm, 1.0)
         return norm
+
+
+class Products(TorchDispatchMode):
+    """Records the matrix products of a piece of work, to count and to repeat them alone.
+
+    `multiply_adds` is their number; one product of (M, K) and (K, N) has M · K · N.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__()
+        self.calls: list[Callable[[], object]] = []
+        self.multiply_adds = 0
+        with self:
+            work()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__.rstrip("_")
+        if name in PRODUCTS:
+            first, second = args[PRODUCTS[name] :][:2]
+            columns = len(second) if name == "_linear_pointwise" else second.shape[-1]
+            self.multiply_adds += first.numel() * columns
+            self.calls.append(partial(func, *args, **(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+    @torch.no_grad()
+    def repeat(self) -> None:
+        """Computes the products again, from the same tensors."""
+        for call in self.calls:
+            call()
 
 
 def gradients_of(net: nn.Module) -> list[Tensor]:

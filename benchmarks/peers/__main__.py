@@ -12,6 +12,7 @@ Prints one line of JSON per figure:
 - `order`: `mixed` batches have sentences in random order, `sorted` batches sentences of similar length
 - `rate`: the median, per CPU second with one thread, per wall-clock second with several
 - `ratio`: the median over rounds of the rate divided by the peer's rate with its own order of batches
+- `multiply_adds`: millions in matrix products, per target word, of sentences of equal length
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ import argparse
 import statistics
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import torch
 
 from benchmarks.peers.toolkits import TOOLKITS
 from benchmarks.work import (
+    POOL,
     SIZES,
     Line,
     Net,
+    Products,
+    Size,
     Trainer,
+    Words,
     pool,
     print_line,
     rectangle,
@@ -44,53 +50,63 @@ VERSIONS = {
 }
 
 
+class Nmt:
+    """This program, measured like a toolkit of `benchmarks.peers.toolkits`."""
+
+    def __init__(self, size: Size, threads: int, recurrence: str, bf16: bool) -> None:
+        self.trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
+        self.threads = threads
+
+    def train(self, words: Words) -> float:
+        return seconds(self.work(words), self.threads)
+
+    def search(self, words: Words, beam: int) -> float:
+        return seconds(self.work(words, beam), self.threads)
+
+    def multiply_adds(self, words: Words, beam: int | None = None) -> float:
+        return Products(self.work(words, beam)).multiply_adds
+
+    def work(self, words: Words, beam: int | None = None) -> Callable[[], object]:
+        """Returns an update, or with a beam a search."""
+        net = self.trainer.net.train(beam is None)
+        if beam is None:
+            return partial(self.trainer.update, words)
+        return partial(search, net, words, beam, self.trainer.bf16)
+
+
 def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
     """Measures one toolkit and this program, alternating them."""
     size = SIZES["laptop"]
-    peer = TOOLKITS[name](size, threads)
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    trainers = {
-        label: Trainer(Net(size, recurrence), size, bf16, "cpu")
-        for label, (recurrence, bf16) in VERSIONS.items()
-    }
+    peer = TOOLKITS[name](size, threads)
+    systems: dict[tuple[str, str], Any] = {(name, "float32"): peer}
+    systems |= {("nmt", each): Nmt(size, threads, *VERSIONS[each]) for each in VERSIONS}
     pools = {order: pool(size, ordered=order == "sorted") for order in ("mixed", "sorted")}
     sources = rectangle(size, SENTENCES, SYMBOLS)
     rates: dict[tuple[str, str, str, str], list[float]] = {}
-
-    def add(turn: int, work: int, took: float, *key: str) -> None:
-        if turn:  # the first turn warms up
-            rates.setdefault(key, []).append(work / took)  # type: ignore[arg-type]
-
-    def own(label: str, work: Callable[[Trainer], object]) -> float:
-        return seconds(partial(work, trainers[label]), threads)
-
     for turn in range(rounds + 1):
-        for order, batches in pools.items():
-            words = batches[(turn * 7 + 3) % len(batches)]
-            count = int(words[3].sum())
-            add(turn, count, peer.train(words), name, "training", order, "float32")
-            for label in VERSIONS:
-                took = own(label, lambda trainer, words=words: trainer.update(words))  # type: ignore[misc]
-                add(turn, count, took, "nmt", "training", order, label)
-        task = f"beam {BEAM}"
-        add(turn, SENTENCES, peer.search(sources, BEAM), name, task, "", "float32")
-        for label in ("float32", "bf16"):
-            bf16 = VERSIONS[label][1]
-            took = own(label, lambda t, bf16=bf16: search(t.net.eval(), sources, BEAM, bf16))  # type: ignore[misc]
-            trainers[label].net.train()
-            add(turn, SENTENCES, took, "nmt", task, "", label)
-    for (system, task, order, precision), found in rates.items():
-        own_order = peer.own_order if order else ""
-        base = rates[name, task, own_order, "float32"]
+        for order in (*pools, ""):  # "" is the search
+            words = pools[order][(turn * 7 + 3) % POOL] if order else sources
+            count = int(words[3].sum()) if order else SENTENCES
+            task = "training" if order else f"beam {BEAM}"
+            for (system, precision), each in systems.items():
+                took = each.train(words) if order else each.search(words, BEAM)
+                if turn:  # the first turn warms up
+                    rates.setdefault((system, task, order, precision), []).append(count / took)
+    for (system, task, order, precision), measured in rates.items():
+        base = rates[name, task, peer.own_order if order else "", "float32"]
+        beam = () if order else (BEAM,)
+        count = systems[system, precision].multiply_adds(sources, *beam)
         yield {
             "version": peer.version,
             "system": system,
             "task": task,
             "order": order,
             "precision": precision,
-            "rate": statistics.median(found),
-            "ratio": statistics.median(a / b for a, b in zip(found, base, strict=True)),
+            "rate": statistics.median(measured),
+            "ratio": statistics.median(a / b for a, b in zip(measured, base, strict=True)),
+            "multiply_adds": count / sources[2].numel() / 1e6,
         }
 
 

@@ -1,6 +1,7 @@
 """The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment without nmt.
 
-Reads one line of JSON per piece of work, and prints the seconds that it took.
+Reads one line of JSON per piece of work, and prints the seconds that it took, or with "count" the
+multiply-adds of its matrix products.
 """
 
 import json
@@ -8,6 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,7 @@ from joeynmt.model import build_model
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 PAD, BOS, EOS = 1, 2, 3
 SHIFT = 4  # its special symbols come first; here </s> is 0 and <unk> is 1
@@ -81,12 +84,13 @@ def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) ->
 
 def translate(model: Any, work: dict[str, Any]) -> None:
     """Searches with a beam that ends every sentence after exactly `steps` words."""
-    model.eval()
+    model.eval().requires_grad_(False)  # the counter fails on parameters that need gradients
     steps = work["steps"]
     search(
         model, batch_of(work["search"], None), max_output_length=steps, beam_size=work["beam"],
         beam_alpha=-1, min_output_length=steps, generate_unk=True,
     )  # fmt: skip
+    model.requires_grad_(True)
 
 
 def main() -> None:
@@ -101,14 +105,16 @@ def main() -> None:
             torch.set_num_threads(work["threads"])
             clock = time.process_time if work["threads"] == 1 else time.perf_counter
         start = clock()
-        if "vocabulary" in work:
-            model = make(work["vocabulary"])
-            optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        elif "train" in work:
-            train(model, optimizer, work)
-        else:
-            translate(model, work)
-        print(clock() - start, file=answers, flush=True)
+        with FlopCounterMode(display=False) if "count" in work else nullcontext() as counter:
+            if "vocabulary" in work:
+                model = make(work["vocabulary"])
+                optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+            elif "train" in work:
+                train(model, optimizer, work)
+            else:
+                translate(model, work)
+        answer = counter.get_total_flops() / 2 if counter else clock() - start
+        print(answer, file=answers, flush=True)
 
 
 main()

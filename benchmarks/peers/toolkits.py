@@ -2,6 +2,7 @@
 
 `own_order` is the order of a toolkit's own batches. `train` measures the seconds of an update, `search`
 those of a search whose outputs are as long as the sources: CPU time for one thread, else wall-clock time.
+`multiply_adds` counts those of the matrix products of an update (without a beam) or of a search.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ class JoeyNMT:
         return float(self.process.stdout.readline())
 
     def train(self, words: Words) -> float:
-        return self.ask({"train": [sentences(*words[:2]), sentences(*words[2:])]})
+        return self.ask(request(words))
 
     def search(self, words: Words, beam: int) -> float:
-        source = sentences(*words[:2])
-        return self.ask({"search": source, "steps": len(source[0]), "beam": beam})
+        return self.ask(request(words, beam))
+
+    def multiply_adds(self, words: Words, beam: int | None = None) -> float:
+        return self.ask({"count": True} | request(words, beam))
 
 
 class Marian:
@@ -103,8 +106,27 @@ class Marian:
             )  # fmt: skip
         return (times[1] - times[0]) / REPEATS
 
+    def multiply_adds(self, words: Words, beam: int | None = None) -> float:
+        """Computes them from the sizes of the layers of `--type s2s`, as the program has no counter."""
+        n, e = self.size.hidden, self.size.embedding
+        source, target = words[0].numel(), words[2].numel()
+        encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # two GRUs, and the keys of attention
+        units = 3 * n * (e + n) + 3 * n * (2 * n + n)  # two GRUs per target word
+        attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
+        output = (e + n + 2 * n) * e + e * self.size.vocabulary
+        forward = source * encoder + target * (beam or 1) * (units + attention + output)
+        return forward if beam else 3 * forward  # two products of the backward pass for each
+
 
 TOOLKITS: dict[str, type[JoeyNMT | Marian]] = {"joeynmt": JoeyNMT, "marian": Marian}
+
+
+def request(words: Words, beam: int | None = None) -> dict[str, Any]:
+    """Returns the work of JoeyNMT's process: a search, or an update without a beam."""
+    source = sentences(*words[:2])
+    if beam is None:
+        return {"train": [source, sentences(*words[2:])]}
+    return {"search": source, "steps": len(source[0]), "beam": beam}
 
 
 def sentences(words: Any, mask: Any) -> list[list[int]]:

@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from benchmarks import __main__ as program
 from benchmarks import work
@@ -34,15 +35,26 @@ def test_training_and_decoding(lines):
     assert [line["part"] for line in measured] == ["training"] * 4 + ["decoding"] * 6
     assert (measured[0]["version"], measured[0]["ratio"]) == ("plain float32", 1)
     assert all(line["sentences_per_s"] > 0 for line in measured)
+    assert {"encoder", "decoder", "loss", "backward"} < measured[1]["parts_ms"].keys()
+
+
+def test_matrix_products_are_counted_and_repeated():
+    a, b, out = torch.ones(3, 5), torch.ones(5, 7), torch.empty(3, 7)
+    products = work.Products(lambda: torch.mm(a, b, out=out).addmm_(a, b))
+    assert products.multiply_adds == 2 * 3 * 5 * 7
+    out.zero_()
+    products.repeat()
+    assert (out == 10).all()
 
 
 def test_peers(lines, monkeypatch):
     peer = SimpleNamespace(version="1.0", own_order="mixed")
-    peer.train = peer.search = lambda *_: 1.0  # seconds
+    peer.train = peer.search = peer.multiply_adds = lambda *_: 1.0
     monkeypatch.setitem(TOOLKITS, "peer", lambda *_: peer)
     measured = lines(peers, "--only", "peer", "--rounds", 1)
-    assert {"peer", "task", "order", "precision", "threads", "rate", "ratio"} <= measured[0].keys()
+    keys = {"peer", "task", "order", "precision", "threads", "rate", "ratio", "multiply_adds"}
+    assert keys <= measured[0].keys()
     found = {(x["system"], x["task"], x["order"], x["precision"]): x for x in measured}
-    assert len(found) == len(measured) == 11
+    assert len(found) == len(measured) == 12
     assert found["peer", "training", "mixed", "float32"]["ratio"] == 1
     assert found["peer", "beam 12", "", "float32"]["rate"] == peers.SENTENCES
