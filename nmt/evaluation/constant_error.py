@@ -17,14 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import least_squares
 from scipy.special import betaincinv, binom, expit, logit
 
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 
 SEED = 12345
-STEPS, STEP, RIDGE = 16, 0.01, 1e-5  # of the search for rates, in logits
-CLOSE = 0.002  # the search ends when log precisions differ by less
+ROUNDS = 12  # of the search for rates
+BLEU_WEIGHT = 10  # of the mean log precision, compared with those of 1-grams and 4-grams
+CLOSE = 0.002  # the search ends when weighted log precisions differ by less
 
 
 @dataclass(frozen=True)
@@ -130,50 +132,50 @@ def expected_precisions(rates: Rates) -> np.ndarray:
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # n words depend on 1 to n draws; a swap breaks three pairs of neighbours
+    # n words depend on 1 to n draws
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
-    alone = chances @ moments
-    return alone * np.maximum(1 - 3 * swapped, 0.01) ** steps
+    # n words keep their order unless one of n + 1 pairs is swapped: a draw for a swap after one
+    # against it, among n + 2 draws
+    draws = map(np.arange, range(5, ORDERS + 4))
+    in_order = [np.sum(swapped**n * (1 - swapped) ** n[::-1]) for n in draws]
+    return chances @ moments * [1.0, *in_order]
 
 
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """Finds the rates that reproduce the summed BLEU statistics (10,) of a system.
 
-    Uses Newton's method on the precisions of drawn errors, with slopes of the expected precisions.
-    If no rates reach the precisions, the closest ones are returned.
+    Alternates between rates with the wanted expected precisions, and the precisions of errors drawn
+    with them: their distance to the expected ones corrects the expectation. If no rates reach all
+    precisions, the closest ones are returned, BLEU before the others.
     """
     added = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
 
     def rates(values: np.ndarray) -> Rates:
         replaced, variation = (0.01 + 0.95 * expit(values[:2])).tolist()
-        return Rates(replaced, variation, 0.95 * float(np.tanh(values[2])), added)
+        largest = 0.95 if values[2] > 0 else 0.5  # more swaps restore the order again
+        return Rates(replaced, variation, largest * float(np.tanh(values[2])), added)
 
     def features(precisions: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(precisions, 1e-6))
-        return np.array([logs[0], logs[-1], logs.mean()])
+        return np.array([logs[0], logs[-1], BLEU_WEIGHT * logs.mean()])
+
+    def expected(values: np.ndarray) -> np.ndarray:
+        return features(expected_precisions(rates(values)))
 
     goal = features(wanted[CORRECT] / np.maximum(wanted[TOTAL], 1))
     values = np.array([logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1])
-    best, least = values, np.inf
-    for _ in range(STEPS):
+    best, least, correction = values, np.inf, np.zeros(3)
+    for _ in range(ROUNDS):
+        values = least_squares(lambda x: expected(x) + correction - goal, values).x  # noqa: B023
         matches, totals = references.matches(*references.hypotheses(rates(values)))
-        residuals = features(matches / np.maximum(totals, 1)) - goal
-        if np.linalg.norm(residuals) < least:
-            best, least = values, float(np.linalg.norm(residuals))
-        if np.abs(residuals).max() < CLOSE:
+        drawn = features(matches / np.maximum(totals, 1))
+        if np.linalg.norm(drawn - goal) < least:
+            best, least = values, float(np.linalg.norm(drawn - goal))
+        if np.abs(drawn - goal).max() < CLOSE:
             break
-        slopes = np.stack(
-            [
-                features(expected_precisions(rates(values + STEP * axis)))
-                - features(expected_precisions(rates(values - STEP * axis)))
-                for axis in np.eye(3)
-            ],
-            axis=1,
-        ) / (2 * STEP)
-        damped = slopes.T @ slopes + RIDGE * np.eye(3)
-        values = values + np.clip(np.linalg.solve(damped, -slopes.T @ residuals), -0.7, 0.7)
+        correction = drawn - expected(values)
     return rates(best)
 
 

@@ -309,7 +309,12 @@ def decide(
         if settled:
             break
     verdict, p = apply_rule(claim.rule, estimate)
-    seeds = [", ".join(number(x, digits).text for x in of[:, 0].tolist()) for of in samples]
+    of_runs = {name: _values_of_runs(claim, curve) for name, curve in of_score.items()}
+    values = [
+        of_runs["score", place] - of_runs.get(("constant", place), 0)
+        for place in range(len(groups))
+    ]
+    seeds = [", ".join(number(x, digits).text for x in of.tolist()) for of in values]
     return {
         "verdict": verdict if settled else UNDECIDED,
         "reason": "" if settled else "more resamples may change the verdict",
@@ -327,6 +332,12 @@ def _figures(claim: Claim, curve: Curve) -> np.ndarray:
         return curve.samples[0][:, :, 0]
     kept = curve.relative(claim.short).samples[0]
     return kept[:, :, 1] if kept.shape[2] == 2 else np.full((1, 1), np.nan)
+
+
+def _values_of_runs(claim: Claim, curve: Curve) -> np.ndarray:
+    """Returns the score, or the share kept, of each run (n,): a group keeps the ratio of its means."""
+    values = curve.samples[0][:, 0]
+    return values[:, 0] if claim.statistic == "score" else values[:, 1] / values[:, 0]
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
