@@ -110,8 +110,8 @@ class CompareConfig:
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
-        "only these scores, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of "
-        "a TSV or JSONL file; null: all scores of the runs",
+        "scores to test, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of a "
+        "TSV or JSONL file; null: all scores of the runs",
     )
     claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
     figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))

@@ -18,12 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.special import betaincinv, binom, expit, logit
+from scipy.special import betaincinv, binom
 
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
 
 SEED = 12345
+# of replaced, variation and clustered; more swaps would restore the order of words
+BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # of the search for rates
 BLEU_WEIGHT = 10  # of the mean log precision, compared with those of 1-grams and 4-grams
 CLOSE = 0.002  # the search ends when weighted log precisions differ by less
@@ -150,33 +152,30 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     with them: their distance to the expected ones corrects the expectation. If no rates reach all
     precisions, the closest ones are returned, BLEU before the others.
     """
-    added = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-
-    def rates(values: np.ndarray) -> Rates:
-        replaced, variation = (0.01 + 0.95 * expit(values[:2])).tolist()
-        largest = 0.95 if values[2] > 0 else 0.5  # more swaps restore the order again
-        return Rates(replaced, variation, largest * float(np.tanh(values[2])), added)
+    excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
+    # the quantile of the draws: exactly so many words are added or dropped
+    added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def features(precisions: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(precisions, 1e-6))
         return np.array([logs[0], logs[-1], BLEU_WEIGHT * logs.mean()])
 
-    def expected(values: np.ndarray) -> np.ndarray:
-        return features(expected_precisions(rates(values)))
+    def missed(values: np.ndarray) -> np.ndarray:
+        return features(expected_precisions(Rates(*values, added=added))) - target
 
     goal = features(wanted[CORRECT] / np.maximum(wanted[TOTAL], 1))
-    values = np.array([logit(np.clip(1 - np.exp(goal[0]), 0.02, 0.9)), logit(0.3), 0.1])
-    best, least, correction = values, np.inf, np.zeros(3)
+    values = np.array([np.clip(1 - np.exp(goal[0]), 0.02, 0.9), 0.3, 0.1])
+    best, least, target = values, np.inf, goal
     for _ in range(ROUNDS):
-        values = least_squares(lambda x: expected(x) + correction - goal, values).x  # noqa: B023
-        matches, totals = references.matches(*references.hypotheses(rates(values)))
-        drawn = features(matches / np.maximum(totals, 1))
-        if np.linalg.norm(drawn - goal) < least:
-            best, least = values, float(np.linalg.norm(drawn - goal))
-        if np.abs(drawn - goal).max() < CLOSE:
+        values = least_squares(missed, values, bounds=BOUNDS).x
+        matches, totals = references.matches(*references.hypotheses(Rates(*values, added=added)))
+        residuals = features(matches / np.maximum(totals, 1)) - goal
+        if np.linalg.norm(residuals) < least:
+            best, least = values, float(np.linalg.norm(residuals))
+        if np.abs(residuals).max() < CLOSE:
             break
-        correction = drawn - expected(values)
-    return rates(best)
+        target = target + missed(values) - residuals
+    return Rates(*best, added=added)
 
 
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:

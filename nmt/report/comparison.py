@@ -18,6 +18,7 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import length_curves
+from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.summary import Measured, common_tables
 from nmt.evaluation.table import score_table, tidy
@@ -57,11 +58,12 @@ class Comparison:
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets; first the one whose smallest length bucket has most sentences."""
+        """Names of the test sets, joined inputs last; first the one with most sentences in each bucket."""
         buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
         sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
         least = sizes.loc[sizes["count"] > 1, "least"]
-        return sorted(dict.fromkeys(self.scores["set"]), key=lambda name: -least.get(name, 0))
+        names = dict.fromkeys(self.scores["set"])
+        return sorted(names, key=lambda name: (POSITION_OF in name, -least.get(name, 0)))
 
     @cached_property
     def groups(self) -> dict[str, list[FinishedRun]]:

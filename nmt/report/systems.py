@@ -100,6 +100,8 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
             test set, or its test set is unknown.
     """
+    if not config.source and (config.reference or config.languages or config.lengths != "tokens"):
+        raise InputError("reference, languages and lengths belong to a source: type it, too")
     own = dict([_source_text(config)]) if config.source else {}
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
@@ -169,7 +171,8 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
         lengths = [len(each) for each in words]
     else:
         column = read_table(config.source, "source", config.lengths)[config.lengths]
-        lengths = column.astype(int).tolist()
+        with refuse_unreadable(f"source={config.source}", f"numbers in column {config.lengths}"):
+            lengths = column.astype(int).tolist()
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
         reference, *others = map(moses[1].tokenise, texts)
@@ -192,7 +195,8 @@ def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
         return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
     column = next(name for name in names if name in table)
-    return [" ".join(each) if isinstance(each, list) else str(each) for each in table[column]]
+    texts = table[column].fillna("")  # a system may fail on a sentence
+    return [" ".join(each) if isinstance(each, list) else str(each) for each in texts]
 
 
 def read_table(path: str, key: str, *names: str) -> pd.DataFrame:

@@ -13,7 +13,8 @@ from sacrebleu.metrics import BLEU
 from nmt.config import CompareConfig
 from nmt.evaluation.scores.base import Ratio
 from nmt.report.comparison import Comparison, compare
-from nmt.report.systems import read_systems
+from nmt.report.systems import OUTPUT as OUTPUTS
+from nmt.report.systems import read_systems, read_texts
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -83,6 +84,11 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
         assert [row["length"] for row in run.translations("all")] == wanted
 
 
+def test_a_system_may_fail_on_a_sentence(tmp_path: Path) -> None:
+    file = write(tmp_path / "out.jsonl", [{"mt": "a dog"}, {"mt": None}])
+    assert read_texts(file, "systems.mine", OUTPUTS) == ["a dog", ""]
+
+
 @pytest.mark.parametrize("kind", ["tsv", "jsonl"])
 def test_numbers_of_another_tool_are_a_score(
     text: dict[str, Any], tmp_path: Path, kind: str
@@ -118,6 +124,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
     text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
     files = {"news": text["source"], "news-position2": write(tmp_path / "two.txt", pairs)}
     found = compare(CompareConfig(**text, systems={"mine": files}, resamples=50))
+    assert found.sets == ["news", "news-position2"]
     losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
     assert losses["from"].isna().tolist() == [True, False, False]
     assert losses["sentences"].tolist() == [7, 4, 3]
@@ -157,6 +164,8 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             r"systems\.mine\.news: 1 lines, but the test set has 3",
         ),
         ({"lengths": "chars"}, "no column chars"),
+        ({"source": "grades.jsonl", "lengths": "grade"}, "numbers in column grade"),
+        ({"source": None}, "belong to a source"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
@@ -177,6 +186,7 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
     write(tmp_path / "one.tsv", ["comet", "0.5"])
     write(tmp_path / "set.tsv", ["comet\tset", *["0.5\tnewz"] * 3])
+    write(tmp_path / "grades.jsonl", [{"source": line, "grade": "A"} for line in SOURCE])
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
     with pytest.raises(InputError, match=said):
         compare(CompareConfig(**{**text, **change, "resamples": 0}))
