@@ -156,26 +156,30 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     # the quantile of the draws: exactly so many words are added or dropped
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
+    def rates(values: np.ndarray) -> Rates:
+        replaced, variation, clustered = values.tolist()
+        return Rates(replaced, variation, clustered, added)
+
     def features(precisions: np.ndarray) -> np.ndarray:
         logs = np.log(np.maximum(precisions, 1e-6))
         return np.array([logs[0], logs[-1], BLEU_WEIGHT * logs.mean()])
 
     def missed(values: np.ndarray) -> np.ndarray:
-        return features(expected_precisions(Rates(*values, added=added))) - target
+        return features(expected_precisions(rates(values))) - target
 
     goal = features(wanted[CORRECT] / np.maximum(wanted[TOTAL], 1))
     values = np.array([np.clip(1 - np.exp(goal[0]), 0.02, 0.9), 0.3, 0.1])
     best, least, target = values, np.inf, goal
     for _ in range(ROUNDS):
         values = least_squares(missed, values, bounds=BOUNDS).x
-        matches, totals = references.matches(*references.hypotheses(Rates(*values, added=added)))
+        matches, totals = references.matches(*references.hypotheses(rates(values)))
         residuals = features(matches / np.maximum(totals, 1)) - goal
         if np.linalg.norm(residuals) < least:
             best, least = values, float(np.linalg.norm(residuals))
         if np.abs(residuals).max() < CLOSE:
             break
         target = target + missed(values) - residuals
-    return Rates(*best, added=added)
+    return rates(best)
 
 
 def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:
