@@ -52,22 +52,19 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
+    name = f"{config.name}, seed {config.seed}"[:MAX_NAME]
+    group = (sweep_folder() or "")[-MAX_NAME:]
+    # a kill loses what W&B's own process has not written yet
+    settings = {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}
     return {
         "id": given.get("id") or run_id(folder),
         "resume": given.get("resume", None if given.get("offline") else "allow"),
         "project": given.get("project") or os.environ.get("WANDB_PROJECT", "nmt"),
-        "name": given.get("name")
-        or os.environ.get("WANDB_NAME")
-        or f"{config.name}, seed {config.seed}"[:MAX_NAME],
-        "group": given.get("group")
-        or os.environ.get("WANDB_RUN_GROUP")
-        or (sweep_folder() or "")[-MAX_NAME:]
-        or None,
+        "name": given.get("name") or os.environ.get("WANDB_NAME") or name,
+        "group": given.get("group") or os.environ.get("WANDB_RUN_GROUP") or group or None,
         "tags": given.get("tags") or [tag.strip()[:MAX_TAG] for tag in dict.fromkeys(tags)],
         "job_type": given.get("job_type") or command_name(),
-        # a kill loses what W&B's own process has not written yet
-        "settings": {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}
-        | (given.get("settings") or {}),
+        "settings": settings | (given.get("settings") or {}),
     }
 
 

@@ -84,10 +84,8 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     wandb, csv = make_loggers(load(composer(*TYPED, *typed)), tmp_path)
     assert isinstance(wandb, WandbLogger)
     assert isinstance(csv, CSVLogger)
-    assert (wandb._wandb_init["resume"], wandb._wandb_init["settings"]["silent"]) == (
-        "never",
-        False,
-    )
+    assert wandb._wandb_init["resume"] == "never"
+    assert wandb._wandb_init["settings"]["silent"] is False
     run = wandb.experiment
     try:
         assert run.offline
