@@ -139,9 +139,8 @@ class Run:
             yield
             exit_code = 0
         finally:
-            if "wandb" in sys.modules and rank() == 0:
-                import wandb
-
+            wandb = sys.modules.get("wandb")
+            if wandb and rank() == 0:
                 with contextlib.suppress(Exception):  # a network error must not fail a finished run
                     wandb.finish(exit_code=exit_code)
 
@@ -217,17 +216,21 @@ def make_baseline_run(composed: Config) -> Run:
 
 
 def quieten() -> None:
-    """Silences Lightning's warnings about intended settings, and info messages of all ranks but 0."""
+    """Silences Lightning's notes and warnings about intended settings, and info messages of all ranks but 0.
+
+    What profilers and callbacks report stays: somebody has switched it on.
+    """
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)
-    for name in ("pytorch_lightning", "lightning_fabric"):
+    for name in ("lightning_fabric", "pytorch_lightning.accelerators", "pytorch_lightning.trainer"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    notes = logging.getLogger("pytorch_lightning.utilities.rank_zero")  # ModelCheckpoint's, too
+    notes.addFilter(lambda record: Path(record.pathname).parent.name == "callbacks")
     for message in (
         ".*does not have many workers.*",
         ".*GPU available but not used.*",
         ".*compute.* method of metric.*was called before the.*update.*",
-        ".*Checkpoint directory.*exists and is not empty.*",
-        ".*Experiment logs directory.*exists and is not empty.*",
+        ".*directory.*exists and is not empty.*",
         ".*Trying to infer the `batch_size` from an ambiguous collection.*",
         ".*The `srun` command is available.*",
         ".*recommended to use `self.log.*sync_dist=True.*",

@@ -67,7 +67,7 @@ FILES = {
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
     *("model=mean", "scoring=bilinear", "unit=no_reset", "data=mine", "optimizer=lion"),
-    "callbacks=gradient_log",
+    *("callbacks=gradient_log", "trainer.profiler=simple"),
     *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
     *("evaluation.scores=[chrf,my_scores.WordRecall]", "evaluation.resamples=50"),
 )
@@ -92,6 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / f"{split}.{language}").write_text(text)
     ended = run("train", "--config-dir=my_conf", *TINY, *TYPED, cwd=folder)
     assert ended.code == 0, ended.err
+    assert "Profiler Report" in ended.err
     return folder
 
 
