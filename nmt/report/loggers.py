@@ -21,7 +21,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 
 from nmt.config.overrides import flatten
 from nmt.evaluation.records import Record
-from nmt.evaluation.scores import NO_UNK
+from nmt.evaluation.scores import DEFAULT, NO_UNK, choose_scores
 from nmt.evaluation.table import COLUMNS
 from nmt.report.comparison import Comparison
 from nmt.report.curves import LEFT
@@ -128,11 +128,11 @@ def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None
 
 def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
     """Logs curves and summary; TensorBoard draws the curves over the length."""
-    values = summary_of(comparison).items()
     for row in length_curves(comparison):
         step = int(row.pop(LENGTH)) if isinstance(logger, TensorBoardLogger) else update
         logger.log_metrics(row, step=step)
-    numbers = {key: value for key, value in values if isinstance(value, int | float)}
+    values = summary_of(comparison)
+    numbers = {key: value for key, value in values.items() if isinstance(value, int | float)}
     logger.log_metrics(numbers, step=update)
 
 
@@ -157,24 +157,25 @@ def length_curves(comparison: Comparison) -> list[dict[str, float]]:
     frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
     metrics = "length/" + frame["set"] + "/" + frame["key"]
     words = frame["to"].fillna(frame["from"] + OPEN_BUCKET - 1).astype(int)
-    table = frame.assign(metric=metrics, words=words).pivot(
-        index="words", columns="metric", values="value"
-    )
+    table = frame.set_index([words, metrics])["value"].unstack()
     return [{LENGTH: words, **row.dropna()} for words, row in table.sort_index().iterrows()]
 
 
 def summary_of(comparison: Comparison) -> dict[str, Any]:
     """Returns the single numbers of a run.
 
-    They are scores of whole sets (`test/<set>/<score>`), the share of BLEU that long sentences keep
-    with its interval (`test/<set>/bleu_retention`), the best validation, and the model's size.
+    They are scores of whole sets (`test/<set>/<score>`: SUMMARY and those that `evaluation.scores` names
+    beside `default`), the share of BLEU that long sentences keep with its interval
+    (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs
+    named = [name for name in run.flat.get("evaluation.scores", ()) if name != DEFAULT]
+    keys = {*SUMMARY, *(score.key for score in choose_scores(named))}
     whole = comparison.scores.query("bucket == 'all'")
-    whole = whole[whole["key"].isin(SUMMARY)]
+    whole = whole[whole["key"].isin(keys)]
     values: dict[str, Any] = {f"test/{r.set}/{r.key}": r.value for r in whole.itertuples()}
-    kept = comparison.retention.query("key == 'bleu'")
-    for row in kept[kept["statistic"] == LEFT].itertuples():
+    kept = comparison.retention.query(f"key == 'bleu' and statistic == {LEFT!r}")
+    for row in kept.itertuples():
         name = f"test/{row.set}/bleu_retention"
         values |= {name: row.value, f"{name}_low": row.low, f"{name}_high": row.high}
     about = flatten(run.results)

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from textwrap import dedent
 
+import pandas as pd
 import pytest
 import torch
 
@@ -67,7 +68,7 @@ FILES = {
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
     *("model=mean", "scoring=bilinear", "unit=no_reset", "data=mine", "optimizer=lion"),
-    *("callbacks=gradient_log", "trainer.profiler=simple"),
+    *("callbacks=gradient_log", "logger=csv", "trainer.profiler=simple"),
     *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
     *("evaluation.scores=[chrf,my_scores.WordRecall]", "evaluation.resamples=50"),
 )
@@ -138,6 +139,8 @@ def test_a_score(folder):
     assert recall["value"] == pytest.approx(common / words)
     assert recall["low"] <= recall["value"] <= recall["high"]
     assert score(folder / "run", "mine", "word_recall", first=1)["sentences"] > 0
+    logged = pd.read_csv(folder / "run/csv/version_0/metrics.csv")["test/mine/word_recall"]
+    assert logged.dropna().item() == pytest.approx(recall["value"])
 
 
 def test_an_optimizer_a_schedule_and_a_callback(folder):
