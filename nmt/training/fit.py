@@ -12,13 +12,13 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.config import Config
 from nmt.config.code import user_code
 from nmt.config.schema import class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
-from nmt.data.pairs import Pairs
 from nmt.data.prepare import Prepared
 from nmt.data.vocabulary import WORDS
 from nmt.fused.gpu import backend
@@ -38,6 +38,7 @@ from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
+from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
 
@@ -73,7 +74,8 @@ class Training:
         ]
         # Refuses a missing class now: Lightning creates the optimizer only after the text is prepared.
         target_of("optimizer", vars(config.optimizer))
-        target_of("optimizer.schedule", config.optimizer.schedule)
+        if target_of("optimizer.schedule", config.optimizer.schedule) is ReduceLROnPlateau:
+            raise InputError("optimizer.schedule: ReduceLROnPlateau needs a score; choose another")
         self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
         run.trainer = self.trainer
 
@@ -81,9 +83,8 @@ class Training:
         """Trains up to the last update. Signals take effect between updates."""
         run, trainer, config = self.run, self.trainer, self.run.config
         self.text = text
-        vocabularies = text.vocabularies
         pl.seed_everything(config.seed, verbose=False)
-        self.model = build_model(config, *map(len, vocabularies))
+        self.model = build_model(config, *map(len, text.vocabularies))
         self.model.description = {"typed": list(run.overrides)}
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
@@ -112,8 +113,7 @@ class Training:
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
         settings, text, pairs = config.evaluation, self.text, self.text.train
-        vocabularies = text.vocabularies
-        model = Model(self.model.network, *vocabularies, config)
+        model = Model(self.model.network, *text.vocabularies, config)
         train, dictionary = self.summary(), None
         if settings.train_sample:
             rows = training_sample(pairs, settings.train_sample)
@@ -157,11 +157,7 @@ class Training:
         }
 
     def _on_sample(
-        self,
-        title: str,
-        measure: Callable[[Model, Pairs, Rows, Callable[[int], object]], Result],
-        model: Model,
-        rows: Rows,
+        self, title: str, measure: Callable[..., Result], model: Model, rows: Rows
     ) -> Result:
         """Runs `mean_nll` or `learn_dictionary` on some training pairs, with a progress bar."""
         shown = self.run.config.trainer["enable_progress_bar"]

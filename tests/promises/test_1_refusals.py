@@ -13,6 +13,7 @@ FILES = " ".join(
     for part in ("train", "valid")
     for side, end in (("source", "en"), ("target", "fr"))
 )
+PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ FILES = " ".join(
         ("train evaluation.scores=[blue] regime=tiny", "evaluation.scores: no score 'blue'"),
         ("train evaluation.scores=[nowhere.Mine]", "evaluation.scores: nowhere.Mine"),
         ("train optimizer._target_=torch.optim.Adan", "optimizer._target_=torch.optim.Adan: "),
+        (f"train optimizer.schedule._target_={PLATEAU}", "ReduceLROnPlateau needs a score; choose"),
         ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),
         ("train -m hydra.launcher.n_jobs=0 seed=1,2", "hydra.launcher.n_jobs=0: must be at least"),
         ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),
