@@ -12,6 +12,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.config import Config
@@ -38,7 +39,7 @@ from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
 
@@ -95,10 +96,12 @@ class Training:
             with self.stop.deferring():
                 # `weights_only` is an option of torch.load: the optimizer is restored, too
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
-        except BaseException:
+        except BaseException as error:
             launcher = trainer.strategy.launcher
             if isinstance(launcher, _SubprocessScriptLauncher):
                 launcher.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
+            if isinstance(error, MisconfigurationException):  # such as a score that nobody logs
+                raise InputError(first_line(error)) from error
             raise
 
     def finish(self) -> tuple[Model, dict[str, Any]]:

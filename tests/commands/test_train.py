@@ -23,16 +23,9 @@ class TestTrain:
         found = {name for name in files(rnnsearch) if not name.startswith("wandb/")}
         assert not [name for name in found if "=" in name or name.endswith(".partial")]
         checkpoints = {"checkpoints/last.ckpt", "checkpoints/best.ckpt"}
-        written = {
-            f"{kind}/{name}{ending}"
-            for name in SETS
-            for kind, ending in [
-                ("translations", ".jsonl"),
-                ("translations", ".txt"),
-                ("translations", ".detok.txt"),
-                ("alignments", ".jsonl"),
-            ]
-        }
+        written = {f"alignments/{name}.jsonl" for name in SETS}
+        for ending in ("jsonl", "txt", "detok.txt"):
+            written |= {f"translations/{name}.{ending}" for name in SETS}
         hydra = {f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")}
         figures = {name for name in found if name.startswith("figures/")}
         assert found - figures == checkpoints | written | hydra | {
@@ -54,12 +47,8 @@ class TestTrain:
         found = results(rnnsearch)
         assert (found["name"], found["title"]) == ("RNNsearch-50", "RNNsearch")
         assert (found["experiment"], found["regime"]) == ("rnnsearch50", "tiny")
-        assert (found["model"], found["scoring"], found["max_length"]) == (
-            "RNNsearch",
-            "Additive",
-            50,
-        )
-        assert found["seed"] == 3
+        assert (found["model"], found["scoring"]) == ("RNNsearch", "Additive")
+        assert (found["max_length"], found["seed"]) == (50, 3)
         assert "+experiment=rnnsearch50" in found["overrides"]
         assert found["command"].startswith("python -m nmt.train +experiment=rnnsearch50")
         assert found["config"]["data"]["max_length"] == 50
@@ -194,4 +183,11 @@ class TestTrain:
         ended = program("train", *TINY, "optimizer.lr=1e30", "hydra.run.dir=diverged")
         assert ended.code == 1
         assert "is not finite at or before update" in ended.err
+        assert "Traceback" not in ended.err
+
+    def test_a_monitor_that_nothing_logs_is_named(self, program):
+        typed = (*TINY, "callbacks.best.monitor=valid/typo", "hydra.run.dir=typo")
+        ended = program("train", *typed)
+        assert ended.code == 2
+        assert "nmt: `ModelCheckpoint(monitor='valid/typo')` could not find" in ended.err
         assert "Traceback" not in ended.err
