@@ -43,11 +43,7 @@ from benchmarks.work import (
 )
 
 SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search
-VERSIONS = {
-    "plain float32": ("plain", False),
-    "float32": ("fused", False),
-    "bf16": ("fused", True),
-}
+VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf16": ("fused", True)}
 
 
 class Nmt:

@@ -78,9 +78,7 @@ class DataConfig(HeldOutConfig):
     valid: Any = key({}, "development pairs, with the same keys")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     max_length: int = key(
-        50,
-        "longest training sentence, in words of either side before any subword split",
-        minimum=1,
+        50, "longest training sentence, in words of either side before any subword split", minimum=1
     )
     batch_size: int = key(80, "pairs per update, over all devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(

@@ -95,9 +95,7 @@ class Prepared:
 
 
 def prepare(
-    data: DataConfig,
-    tokenizer: TokenizerConfig,
-    vocabularies: Vocabularies | None = None,
+    data: DataConfig, tokenizer: TokenizerConfig, vocabularies: Vocabularies | None = None
 ) -> Prepared:
     """Tokenises and encodes text and learns vocabularies, or reads the results from the cache.
 
@@ -195,10 +193,7 @@ def _tokenise(
 
 
 def training_pairs(
-    text: Stored,
-    data: DataConfig,
-    tokenizer: TokenizerConfig,
-    given: Vocabularies | None,
+    text: Stored, data: DataConfig, tokenizer: TokenizerConfig, given: Vocabularies | None
 ) -> Pairs:
     """Filters the training pairs and encodes them with given or newly learnt vocabularies."""
     sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]

@@ -171,11 +171,7 @@ def _open_grammar(
 
 
 def _draw(
-    numbers: Sequence[int],
-    seed: int,
-    split: str,
-    by_length: bool,
-    reverse: bool,
+    numbers: Sequence[int], seed: int, split: str, by_length: bool, reverse: bool
 ) -> list[Pair]:
     """Draws pairs from the grammar by number; `by_length` fills all length buckets equally."""
     pairs = [

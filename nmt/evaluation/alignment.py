@@ -26,10 +26,7 @@ class Gold:
 
 
 def parse_links(
-    line: str,
-    *,
-    where: str = "alignment",
-    lengths: tuple[int, int] | None = None,
+    line: str, *, where: str = "alignment", lengths: tuple[int, int] | None = None
 ) -> Gold:
     """Reads one line of Pharaoh format: `j-i` is a sure link, `jpi` a possible link.
 

@@ -8,14 +8,7 @@ from nmt.grammar.lexicon import Noun
 from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
 from nmt.grammar.predicates import BASE, Predicates
 from nmt.grammar.stream import Weighted
-from nmt.grammar.verbs import (
-    FUTURE,
-    PAST,
-    PLUPERFECT,
-    PRESENT,
-    PROGRESSIVE,
-    verbs_on,
-)
+from nmt.grammar.verbs import FUTURE, PAST, PLUPERFECT, PRESENT, PROGRESSIVE, verbs_on
 
 _SPEAKERS = Weighted(
     [

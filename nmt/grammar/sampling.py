@@ -67,12 +67,7 @@ def _wanted(draw: Draw, mean: float, shortest: int, longest: int) -> int:
 
 
 def draw(
-    seed: int,
-    split: str,
-    k: int,
-    *,
-    mean_length: float = 22.0,
-    max_length: int = 80,
+    seed: int, split: str, k: int, *, mean_length: float = 22.0, max_length: int = 80
 ) -> AlignedPair:
     """Draw k of a split: the same pair on every machine, whatever else is drawn.
 

@@ -37,10 +37,7 @@ class Continuations(NamedTuple):
 
 
 def best_continuations(
-    logits: Tensor,
-    totals: np.ndarray,
-    widths: np.ndarray,
-    forbidden: dict[int, np.ndarray],
+    logits: Tensor, totals: np.ndarray, widths: np.ndarray, forbidden: dict[int, np.ndarray]
 ) -> Continuations:
     """Returns the best continuations of each sentence's hypotheses.
 

@@ -107,8 +107,5 @@ def test_weights_need_a_model_of_the_same_sizes_and_languages(composer):
     initial = load(composer(*STORED, "model.dropout=0.2"))
     refuse_other_kind(load(composer(*STORED, "seed=5", "data.max_length=9")), initial)
     other = load(composer(*STORED, "model.hidden=9", "data.languages=[fr,en]"))
-    with pytest.raises(
-        InputError,
-        match=r'need data\.languages=\["en", "fr"\] model\.hidden=24$',
-    ):
+    with pytest.raises(InputError, match=r'need data\.languages=\["en", "fr"\] model\.hidden=24$'):
         refuse_other_kind(other, initial)

@@ -38,11 +38,7 @@ class Recorder(pl.LightningModule):
 
 
 def fit(
-    config: Config,
-    folder: Path,
-    updates: int,
-    checkpoint: str | None = None,
-    accumulate: int = 1,
+    config: Config, folder: Path, updates: int, checkpoint: str | None = None, accumulate: int = 1
 ) -> tuple[Recorder, pl.Trainer]:
     data = TranslationData(prepare(config.data, config.tokenizer), config)
     trainer = pl.Trainer(
@@ -65,10 +61,7 @@ def fit(
     return model, trainer
 
 
-@pytest.mark.parametrize(
-    ("workers", "accumulate", "tokens"),
-    [(0, 1, None), (2, 2, 70)],
-)
+@pytest.mark.parametrize(("workers", "accumulate", "tokens"), [(0, 1, None), (2, 2, 70)])
 def test_training_goes_on_with_the_batches_it_would_have_had(
     config: Config, tmp_path: Path, workers: int, accumulate: int, tokens: int | None
 ) -> None:

@@ -72,10 +72,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({}, r"data\.train\.source: missing"),
     ({"target": "b"}, r"data\.train\.source: missing"),
     ({"source": "a"}, r"data\.train\.target: missing"),
-    (
-        {"source": "a", "target": "nowhere"},
-        r"data\.train\.target: no such file: /.*nowhere$",
-    ),
+    ({"source": "a", "target": "nowhere"}, r"data\.train\.target: no such file: /.*nowhere$"),
     (
         {"source": "a", "target": "nowhere", "hub": {"path": "mine/text"}, "files": ["c"]},
         r"data\.train\.target: no such file: /.*nowhere$",

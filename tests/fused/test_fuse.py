@@ -14,14 +14,7 @@ from nmt.fused.decoder import FusedDecoder
 from nmt.fused.encoder import FusedBidirectionalEncoder
 from nmt.fused.loop import run_units, run_with_attention
 from nmt.fused.output import FusedOutput
-from nmt.layers import (
-    BidirectionalEncoder,
-    Decoder,
-    LocalAttention,
-    LstmUnit,
-    Memory,
-    Output,
-)
+from nmt.layers import BidirectionalEncoder, Decoder, LocalAttention, LstmUnit, Memory, Output
 from tests.layers.nets import KINDS, SCORINGS, SIZES, batch, gradients, leaf, make
 
 LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((3, 3), (1, 2)), ((2, 9), (7, 4))]

@@ -24,11 +24,7 @@ def config(**model) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("model", "millions"),
-    [
-        ({"_target_": "nmt.models.RNNsearch"}, 80.40),
-        (ENCDEC, 68.54),
-    ],
+    ("model", "millions"), [({"_target_": "nmt.models.RNNsearch"}, 80.40), (ENCDEC, 68.54)]
 )
 def test_the_papers_sizes_have_the_papers_parameters(model, millions):
     """Counted without biases and without the two special symbols, as the design does."""

@@ -74,10 +74,7 @@ def test_adam_is_kingmas():
         ({}, {0: 1, 99: 1}),
         ({"schedule": schedule("constant", warmup=4)}, {0: 0.25, 1: 0.5, 3: 1, 4: 1, 99: 1}),
         ({"schedule": schedule("linear")}, {0: 1, 25: 0.75, 99: 0.01, 100: 0}),
-        (
-            {"schedule": schedule("linear", decay_from=0.5)},
-            {0: 1, 49: 1, 50: 1, 75: 0.5, 99: 0.02},
-        ),
+        ({"schedule": schedule("linear", decay_from=0.5)}, {0: 1, 49: 1, 50: 1, 75: 0.5, 99: 0.02}),
         ({"schedule": schedule("linear", warmup=20)}, {9: 0.5, 19: 1, 20: 1, 60: 0.5, 100: 0}),
         ({"schedule": schedule("inverse_sqrt", warmup=4)}, {3: 1, 15: 0.5, 35: 1 / 3}),
         ({"schedule": schedule("inverse_sqrt")}, {0: 1, 3: 0.5, 99: 0.1}),

@@ -106,8 +106,7 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
 
 
 @pytest.mark.parametrize(
-    "number",
-    [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)],
+    "number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)]
 )
 def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
     folder = whole.parent / f"signal-{number}"

@@ -13,13 +13,7 @@ from nmt.evaluation.scores import bleu, model, text
 from nmt.evaluation.scores.base import Score
 from nmt.utils.errors import InputError, first_line
 
-__all__ = [
-    "NO_UNK",
-    "REGISTERED",
-    "Score",
-    "choose_scores",
-    "score_of_name",
-]
+__all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "score_of_name"]
 
 # not a choice of evaluation.scores: models with shortlists always have it
 NO_UNK = bleu.BleuNoUnk()

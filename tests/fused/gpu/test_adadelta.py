@@ -12,10 +12,7 @@ from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta
 
 SIZES = [(5,), (4, 4), (7, 5), ()]  # with blocks of 16: less than one, one, several and a rest
-CASES = [
-    {"rho": 0.95, "eps": 1e-6},
-    {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1},
-]
+CASES = [{"rho": 0.95, "eps": 1e-6}, {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1}]
 foreach = functools.partial(torch.optim.Adadelta, foreach=True)
 fused = functools.partial(FusedAdadelta, foreach=True)
 ON_DEVICES = pytest.mark.parametrize("device", DEVICES)
