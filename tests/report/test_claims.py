@@ -179,8 +179,9 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
     [row], _ = decide(runs, rule={"above": 0})
     assert row["values"] == f"{', '.join(values[:2])} minus {', '.join(values[2:])}"
-    kept = [corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in runs[2:]]
-    [row, *_], _ = decide(runs, runs=["b"], statistic="retention", rule={"above": 0})
+    uneven = [run_of("b", 1, lambda length: length // 4), run_of("b", 2, lambda length: 1)]
+    kept = [corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in uneven]
+    [row, *_], _ = decide(uneven, runs=["b"], statistic="retention", rule={"above": 0})
     assert row["values"] == ", ".join(f"{each:.3f}" for each in kept)
 
 
