@@ -43,7 +43,10 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
             given = {"name": "", "version": "tensorboard", "default_hp_metric": False} | given
         elif code is CSVLogger:
             given = {"name": "csv"} | given
-        loggers.append(make_object(key, given, Logger))
+        made = make_object(key, given, Logger)
+        if isinstance(made, WandbLogger):
+            made._wandb_init.pop("anonymous", None)  # W&B warns about Lightning's default
+        loggers.append(made)
     return loggers
 
 

@@ -85,6 +85,7 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     assert isinstance(wandb, WandbLogger)
     assert isinstance(csv, CSVLogger)
     assert wandb._wandb_init["resume"] == "never"
+    assert "anonymous" not in wandb._wandb_init  # W&B would warn
     assert wandb._wandb_init["settings"]["silent"] is False
     run = wandb.experiment
     try:
