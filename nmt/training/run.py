@@ -215,17 +215,22 @@ def make_baseline_run(composed: Config) -> Run:
     return Run(composed, folder, HydraConfig.get().overrides.task)
 
 
+def is_asked_for(record: logging.LogRecord) -> bool:
+    """Whether a note is from a callback or the user's code, not from the rest of Lightning."""
+    file = Path(record.pathname)
+    return file.parent.name == "callbacks" or Path(pl.__file__).parent not in file.parents
+
+
 def quieten() -> None:
     """Silences Lightning's notes and warnings about intended settings, and info messages of all ranks but 0.
 
-    What profilers and callbacks report stays: somebody has switched it on.
+    What profilers, callbacks and the user's own code report stays.
     """
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)
     for name in ("lightning_fabric", "pytorch_lightning.accelerators", "pytorch_lightning.trainer"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    notes = logging.getLogger("pytorch_lightning.utilities.rank_zero")  # ModelCheckpoint's, too
-    notes.addFilter(lambda record: Path(record.pathname).parent.name == "callbacks")
+    logging.getLogger("pytorch_lightning.utilities.rank_zero").addFilter(is_asked_for)
     for message in (
         ".*does not have many workers.*",
         ".*GPU available but not used.*",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from nmt.training import callbacks
 from nmt.training.callbacks import Seeds
 from nmt.training.loggers import make_loggers
 from nmt.training.record import stop_reason
+from nmt.training.run import is_asked_for
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.utils.errors import InputError
 
@@ -73,6 +76,15 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
     watching = {type(each): each.mode for each in made if getattr(each, "monitor", None)}
     assert watching == {EarlyStopping: "max", ModelCheckpoint: "max"}
     assert any(isinstance(each, EMAWeightAveraging) for each in made)
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"),
+    [("callbacks/timer.py", True), ("trainer/setup.py", False), ("/mine.py", True)],
+)
+def test_notes_of_callbacks_and_of_ones_own_code_are_shown(file, kept):
+    path = str(Path(pl.__file__).parent / file)
+    assert is_asked_for(logging.LogRecord("", logging.INFO, path, 1, "", (), None)) is kept
 
 
 def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
