@@ -2,7 +2,7 @@
 
 `own_order` is the order of a toolkit's own batches. `train` measures the seconds of an update, `search`
 those of a search whose outputs are as long as the sources: CPU time for one thread, else wall-clock time.
-`multiply_adds` counts those of the matrix products of an update (without a beam) or of a search.
+`multiply_adds` is their number in the matrix products of an update, or with a beam of a search.
 """
 
 from __future__ import annotations

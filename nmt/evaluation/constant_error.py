@@ -138,10 +138,10 @@ def expected_precisions(rates: Rates) -> np.ndarray:
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
-    # n words keep their order unless one of n + 1 pairs is swapped: a draw for a swap after one
-    # against it, among n + 2 draws
-    draws = map(np.arange, range(5, ORDERS + 4))
-    in_order = [np.sum(swapped**n * (1 - swapped) ** n[::-1]) for n in draws]
+    # Two neighbours are swapped if their draw is a success and the draw before is none. n words keep
+    # their order if all successes come first among n + 2 draws.
+    successes = map(np.arange, range(5, ORDERS + 4))
+    in_order = [np.sum(swapped**k * (1 - swapped) ** k[::-1]) for k in successes]
     return chances @ moments * [1.0, *in_order]
 
 

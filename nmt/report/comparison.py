@@ -58,7 +58,10 @@ class Comparison:
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets, joined inputs last; first the one with most sentences in each bucket."""
+        """Names of the test sets; first the one whose smallest length bucket has most sentences.
+
+        Sets of joined inputs come last.
+        """
         buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
         sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
         least = sizes.loc[sizes["count"] > 1, "least"]

@@ -101,7 +101,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             test set, or its test set is unknown.
     """
     if not config.source and (config.reference or config.languages or config.lengths != "tokens"):
-        raise InputError("reference, languages and lengths belong to a source: type it, too")
+        raise InputError("reference, languages and lengths: need source=FILE")
     own = dict([_source_text(config)]) if config.source else {}
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []

@@ -107,12 +107,13 @@ def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
     """Returns log Σ exp (B, K) of logits (B, K, V), given the largest of each row (B, K)."""
-    flat, top = logits.flatten(0, 1), largest.flatten().unsqueeze(1) * -LOG2_E
+    # Σ e^l = 2^-shift Σ 2^(shift + l log2 e)
+    flat, shift = logits.flatten(0, 1), largest.flatten().unsqueeze(1) * -LOG2_E
     rows = max(1, CHUNK // flat.shape[1]) if flat.device.type == "cpu" else len(flat)
-    parts = zip(flat.split(rows), top.split(rows), strict=True)
-    shifted = (torch.add(most, part.to(most.dtype), alpha=LOG2_E) for part, most in parts)
-    sums = torch.cat([each.exp2_().sum(1, keepdim=True) for each in shifted])
-    return ((sums.log2() - top) / LOG2_E).view_as(largest)
+    parts = zip(flat.split(rows), shift.split(rows), strict=True)
+    exponents = (torch.add(by, part.to(by.dtype), alpha=LOG2_E) for part, by in parts)
+    sums = torch.cat([each.exp2_().sum(1, keepdim=True) for each in exponents])
+    return ((sums.log2() - shift) / LOG2_E).view_as(largest)
 
 
 @functools.lru_cache(maxsize=8)

@@ -165,7 +165,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ),
         ({"lengths": "chars"}, "no column chars"),
         ({"source": "grades.jsonl", "lengths": "grade"}, "numbers in column grade"),
-        ({"source": None}, "belong to a source"),
+        ({"source": None}, "need source=FILE"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
