@@ -116,7 +116,8 @@ def parts(trainer: Trainer, words: Words, threads: int) -> Line:
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures searches of 16 sentences whose outputs are as long as their sources."""
-    words, net = rectangle(size, 16, round(size.words) + 1), Net(size, "fused").eval()
+    words = rectangle(size, 16, round(size.words) + 1)
+    net = Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     works = {version: partial(search, net, words, *version) for version in versions}
     for (beam, bf16), figures in measure(works, args).items():

@@ -177,8 +177,10 @@ def coverage(
     kind: str, fall: Fall, seeds: Seeds, sets: int, size: int, resamples: int
 ) -> list[float]:
     """Computes the percentages of a row."""
-    expected, generator = truth(kind, fall, seeds), np.random.default_rng(1)
-    kept, exact = expected.relative().at(LONG), unsmoothed_retention(fall, seeds)
+    expected = truth(kind, fall, seeds)
+    generator = np.random.default_rng(1)
+    kept = expected.relative().at(LONG)
+    exact = unsmoothed_retention(fall, seeds)
     crossings = [expected.lost(share)[0] for share in LOST]
     band, rows = [], []
 
@@ -223,10 +225,13 @@ def damaged(
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
     for number, words in enumerate(references):
-        own, size = rates[number] * generator.uniform(0.4, 1.6), WARM_UP + len(words)
-        draws, spans = generator.random((3, size)), generator.geometric(0.5, size)
+        own = rates[number] * generator.uniform(0.4, 1.6)
+        size = WARM_UP + len(words)
+        draws = generator.random((3, size))
+        spans = generator.geometric(0.5, size)
         others = text[generator.integers(len(text), size=(2, size))]
-        left, written = 0, []
+        left = 0
+        written = []
         for place, word in enumerate([""] * WARM_UP + words):
             left = left - 1 if left else int(spans[place] * (draws[0, place] < own / 2))
             if place >= WARM_UP and draws[1, place] > 0.3 * own:

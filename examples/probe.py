@@ -24,7 +24,8 @@ from nmt import grammar
 def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) -> nn.Module:
     """A linear classifier of words (N,) from vectors (N, D), trained by Adam."""
     torch.manual_seed(0)
-    mean, deviation = vectors.mean(0), vectors.std(0).clamp_min(1e-6)
+    mean = vectors.mean(0)
+    deviation = vectors.std(0).clamp_min(1e-6)
     linear = nn.Linear(vectors.shape[1], classes)
     optimizer = torch.optim.Adam(linear.parameters(), lr=0.01, weight_decay=1e-4)
     for _ in range(steps):

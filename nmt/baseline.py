@@ -14,7 +14,14 @@ from nmt.config import BaselineConfig
 
 # The part of the configuration that applies to a phrase-based system
 SECTIONS = (
-    *("name", "experiment", "regime", "seed", "data", "tokenizer", "evaluation", "report"),
+    "name",
+    "experiment",
+    "regime",
+    "seed",
+    "data",
+    "tokenizer",
+    "evaluation",
+    "report",
     "phrase_based",
 )
 

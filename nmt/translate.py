@@ -42,7 +42,8 @@ def main(composed: TranslateConfig) -> None:
     config = model.config
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
-    number, interactive = 0, sys.stdin.isatty()
+    number = 0
+    interactive = sys.stdin.isatty()
     if interactive:
         log.info("translating each line you type; Ctrl-D ends")
         ask(config.data.languages[0])

@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers import ROOT
 from tests.helpers.documentation import PAGES, Block, blocks, commands, lines
+from tests.test_budget import BUDGET
 
 SHELL = [
     pytest.param(block, id=f"{page.name}:{number}")
@@ -28,7 +29,7 @@ def words(path) -> int:
 
 def test_the_budget_of_words_and_pages():
     assert len(PAGES) + len(list((ROOT / "docs").glob("*/**/*.md"))) <= 16
-    assert sum(map(words, PAGES)) <= 25_000
+    assert sum(map(words, PAGES)) <= BUDGET["words"]
     assert words(ROOT / "docs/results.md") <= 3_000
     assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= 60
 

@@ -21,15 +21,23 @@ from tests.helpers.run_folders import make_run
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
 LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs of the reader's own files
 SMALL = (
-    *("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0"),
+    "trainer.enable_progress_bar=false",
+    "logger=none",
+    "report.heatmaps=0",
     "evaluation.resamples=20",
 )
 TINY = {
     "prepare": ("regime=tiny", "trainer.enable_progress_bar=false"),
     "train": (
-        *("regime=tiny", "trainer=cpu", *SMALL),
-        *("trainer.max_steps=2", "trainer.val_check_interval=2", "search.max_ratio=0.5"),
-        *("evaluation.train_sample=4", "data.train.pairs=64", "data.valid.pairs=8"),
+        "regime=tiny",
+        "trainer=cpu",
+        *SMALL,
+        "trainer.max_steps=2",
+        "trainer.val_check_interval=2",
+        "search.max_ratio=0.5",
+        "evaluation.train_sample=4",
+        "data.train.pairs=64",
+        "data.valid.pairs=8",
     ),
     "evaluate": SMALL,
     "compare": ("resamples=20",),

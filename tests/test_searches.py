@@ -70,7 +70,9 @@ def test_every_run_of_the_sweep_composes_and_is_another_one(composer, monkeypatc
     monkeypatch.setenv("WANDB_RUN_ID", "1a2b")
     assert SWEEP["method"] == "grid"
     assert (ROOT / SWEEP["program"]).is_file()
-    first, seen, typed_words = SWEEP["parameters"]["seed"]["values"][0], set(), set()
+    first = SWEEP["parameters"]["seed"]["values"][0]
+    seen = set()
+    typed_words = set()
     for (experiment, seed), words in agent_commands():
         assert words[:4] == ["/usr/bin/env", "python", "-m", "nmt.train"]
         typed = words[4:]

@@ -46,7 +46,9 @@ def graphs(setting: Setting, findings: Findings) -> None:
                 setting.trainer(setting.net(scoring=scoring), bf16=bf16, graphs=on)
                 for on in (False, True)
             )
-            different, share, worst = [], 0.0, ""
+            different = []
+            share = 0.0
+            worst = ""
             for turn in range(TURNS):
                 for length in setting.lengths:
                     words = setting.words(length, seed=10 * turn + length)

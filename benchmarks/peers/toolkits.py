@@ -25,7 +25,8 @@ REPEATS = 3  # updates on one batch to measure Marian's time
 class JoeyNMT:
     """JoeyNMT in its own process, which answers each piece of work with its seconds."""
 
-    version, own_order = JOEYNMT, "mixed"
+    version = JOEYNMT
+    own_order = "mixed"
 
     def __init__(self, size: Size, threads: int) -> None:
         self.process = subprocess.Popen(
@@ -52,7 +53,8 @@ class JoeyNMT:
 class Marian:
     """Marian's program, started for each piece of work: the time of several updates minus one."""
 
-    version, own_order = MARIAN, "sorted"
+    version = MARIAN
+    own_order = "sorted"
 
     def __init__(self, size: Size, threads: int) -> None:
         self.program = install_marian()
@@ -71,9 +73,11 @@ class Marian:
         typed = [str(self.program), command, "--quiet"]
         for name, value in {**common, **options}.items():
             typed += [f"--{name.replace('_', '-')}", *str(value).split()]
-        used, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.perf_counter()
         subprocess.run(typed, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
-        wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall = time.perf_counter() - start
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
         processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
         return processor if self.threads == 1 else wall
 
@@ -109,7 +113,8 @@ class Marian:
     def multiply_adds(self, words: Words, beam: int | None = None) -> float:
         """Computes them from the sizes of the layers of `--type s2s`, as the program has no counter."""
         n, e = self.size.hidden, self.size.embedding
-        source, target = words[0].numel(), words[2].numel()
+        source = words[0].numel()
+        target = words[2].numel()
         encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # two GRUs, and the keys of attention
         units = 3 * n * (e + n) + 3 * n * (2 * n + n)  # two GRUs per target word
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n

@@ -45,8 +45,12 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 # Overrides of the sweep that are set for each job
 OWN_KEYS = (
-    *("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"),
-    *("hydra.job.num", "hydra.job.id"),
+    "hydra.mode",
+    "hydra.run.dir",
+    "hydra.sweep.dir",
+    "hydra.sweep.subdir",
+    "hydra.job.num",
+    "hydra.job.id",
 )
 
 
@@ -172,7 +176,9 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
         The signal that stopped the sweep, if any. It is forwarded to the jobs, which save and end; a
         second signal kills them.
     """
-    waiting, running, free = list(jobs), list[Job](), list(gpus)
+    waiting = list(jobs)
+    running = list[Job]()
+    free = list(gpus)
     signals: list[int] = []
     handlers = {
         number: signal.signal(number, lambda number, frame: signals.append(number))
@@ -245,12 +251,15 @@ class ProcessLauncher(Launcher):
     def __init__(self, n_jobs: int, gpus: list[str] | None) -> None:
         if n_jobs < 1:
             raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
-        self.n_jobs, self.gpus, self.exit_code = n_jobs, gpus, ExitCode()
+        self.n_jobs = n_jobs
+        self.gpus = gpus
+        self.exit_code = ExitCode()
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        self.config, self.hydra_context = config, hydra_context
+        self.config = config
+        self.hydra_context = hydra_context
         # The first callback runs last at the end: the page is written before the exit.
         hydra_context.callbacks.callbacks.insert(0, self.exit_code)
 
@@ -265,7 +274,8 @@ class ProcessLauncher(Launcher):
         """
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
-        current, sweep = HydraConfig.instance().cfg, Path(self.config.hydra.sweep.dir)
+        current = HydraConfig.instance().cfg
+        sweep = Path(self.config.hydra.sweep.dir)
         with locked(sweep, "hydra.sweep.dir"):
             jobs = self._plan(sweep, job_overrides, initial_job_idx)
             HydraConfig.instance().cfg = current
@@ -292,10 +302,12 @@ class ProcessLauncher(Launcher):
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
-        used, jobs = set(earlier.values()), []
+        used = set(earlier.values())
+        jobs = []
         for number, overrides in enumerate(map(list, job_overrides), first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-            folder, outcome = earlier.pop(signature(overrides), None), "not started"
+            folder = earlier.pop(signature(overrides), None)
+            outcome = "not started"
             if folder is None:
                 number, folder = free_folder(config, sweep, number, used)
             else:
@@ -320,7 +332,8 @@ class ProcessLauncher(Launcher):
 
     def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
         """Returns the command that runs one job outside the sweep."""
-        typed, hydra = vars(get_args_parser().parse_args()), self.config.hydra
+        typed = vars(get_args_parser().parse_args())
+        hydra = self.config.hydra
         options = ("config_path", "config_name", "config_dir")
         return [
             *program(),
@@ -357,7 +370,8 @@ def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) ->
     """
     for number in range(first, first + len(used) + 1):
         with read_write(config.hydra), open_dict(config.hydra):
-            config.hydra.job.num, config.hydra.job.id = number, str(number)
+            config.hydra.job.num = number
+            config.hydra.job.id = str(number)
         HydraConfig.instance().set_config(config)  # for `${hydra:...}` in hydra.sweep.subdir
         folder = sweep / str(OmegaConf.select(config, "hydra.sweep.subdir"))
         if folder not in used:
@@ -374,7 +388,8 @@ def program() -> list[str]:
 
 def job_return(job: Job) -> JobReturn:
     """Returns the result of a job for sweepers: its objective, or None if it failed."""
-    file, value = job.folder / RESULTS, None
+    file = job.folder / RESULTS
+    value = None
     if job.finished and file.is_file():
         value = json.loads(file.read_text(encoding="utf-8")).get("objective")
     # A failed job also counts as completed: otherwise reading its value would end Optuna's search.

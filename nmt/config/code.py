@@ -71,7 +71,8 @@ def errors_naming(key: str) -> Iterator[None]:
         InputError: for every exception, in one line.
     """
     log = logging.getLogger("hydra.utils")
-    before, log.disabled = log.disabled, True
+    before = log.disabled
+    log.disabled = True
     try:
         yield
     except Exception as error:

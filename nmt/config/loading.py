@@ -81,7 +81,8 @@ def check_bounds(config: Any, where: str = "") -> None:
         name = f"{where}{min(unknown)}"
         raise InputError(f"{name}: no such key; docs/configuration.md lists all keys")
     for entry in fields:
-        name, value = f"{where}{entry.name}", getattr(config, entry.name)
+        name = f"{where}{entry.name}"
+        value = getattr(config, entry.name)
         if dataclasses.is_dataclass(value):
             check_bounds(value, f"{name}.")
         elif wrong := problem(value, entry.metadata) if value is not None else None:
@@ -96,8 +97,10 @@ def check_together(config: Config) -> None:
             "language, such as [en,fr]"
         )
     # Otherwise a sweep over scorings would count equal runs of RNNencdec as different.
-    model, title = config.model, class_name(config.model._target_)
-    scoring, attention = scoring_of(model), (model.attention or {}).get("_target_", "")
+    model = config.model
+    title = class_name(config.model._target_)
+    scoring = scoring_of(model)
+    attention = (model.attention or {}).get("_target_", "")
     if model.alignment is None and scoring:
         raise InputError(f"scoring={scoring}: {title} has no attention; leave out scoring")
     if model.alignment is None and class_name(attention) not in ("", "Attention"):

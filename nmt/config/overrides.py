@@ -35,17 +35,39 @@ GROUPS = {
 
 # Keys that change neither what a run learns nor how it is scored: devices, folders, output
 RUNTIME_KEYS = (
-    *("threads", "tags", "trust", "resume", "logger", "report"),
-    *("data.root", "data.cache", "data.workers", "model.kernels", "model.graphs"),
-    *("trainer.accelerator", "trainer.devices", "trainer.num_nodes", "trainer.strategy"),
-    *("trainer.log_every_n_steps", "trainer.enable_progress_bar", "trainer.enable_model_summary"),
-    *("trainer.profiler", "trainer.deterministic", "trainer.benchmark"),
+    "threads",
+    "tags",
+    "trust",
+    "resume",
+    "logger",
+    "report",
+    "data.root",
+    "data.cache",
+    "data.workers",
+    "model.kernels",
+    "model.graphs",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.num_nodes",
+    "trainer.strategy",
+    "trainer.log_every_n_steps",
+    "trainer.enable_progress_bar",
+    "trainer.enable_model_summary",
+    "trainer.profiler",
+    "trainer.deterministic",
+    "trainer.benchmark",
 )
 # A resumed run may change these; of them its final weights depend on the number of updates alone.
 RESUMABLE_KEYS = (
     *RUNTIME_KEYS,
-    *("name", "data.test", "search", "evaluation", "stress"),
-    *("trainer.max_steps", "trainer.max_epochs", "trainer.max_time"),
+    "name",
+    "data.test",
+    "search",
+    "evaluation",
+    "stress",
+    "trainer.max_steps",
+    "trainer.max_epochs",
+    "trainer.max_time",
 )
 
 # Keys that are never read from a checkpoint: somebody else may have written it, and its number of

@@ -70,8 +70,12 @@ class TrainingSchedule:
         seed: int = 1,
         by_tokens: bool = False,
     ) -> None:
-        self.batch_size, self.order, self.seed, self.by_tokens = batch_size, order, seed, by_tokens
-        self._sizes, self._longer = sizes, sizes.max(axis=1)
+        self.batch_size = batch_size
+        self.order = order
+        self.seed = seed
+        self.by_tokens = by_tokens
+        self._sizes = sizes
+        self._longer = sizes.max(axis=1)
         self._shuffled = shuffle(len(sizes), seed)
         if by_tokens:
             pairs = pool * batch_size * len(sizes) // int(self._longer.sum(dtype=int))
@@ -147,7 +151,8 @@ class TrainingSchedule:
 
 def _fill(longer: Integers, tokens: int) -> list[int]:
     """Returns where batches start if each takes as many of the sorted sentences as fit."""
-    starts, start = [], 0
+    starts = []
+    start = 0
     while start < len(longer):
         starts.append(start)
         limit = max(1, tokens // int(longer[start]))

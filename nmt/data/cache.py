@@ -96,7 +96,8 @@ def map_chunks(function: Callable[[Chunk], Done], chunks: Iterable[Chunk]) -> It
 
     Only a few chunks are in memory at a time.
     """
-    chunks, cores = iter(chunks), shared_cores()
+    chunks = iter(chunks)
+    cores = shared_cores()
     first = list(itertools.islice(chunks, MANY))
     chunks = itertools.chain(first, chunks)
     if cores == 1 or len(first) < MANY:

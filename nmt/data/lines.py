@@ -80,7 +80,8 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
     try:
         line = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
-        byte, column = error.object[error.start], error.start + 1
+        byte = error.object[error.start]
+        column = error.start + 1
         raise InputError(
             f"{name}:{number}: not UTF-8 (byte {byte:#04x} at column {column});"
             " convert the text to UTF-8"

@@ -31,7 +31,9 @@ class TranslationData(pl.LightningDataModule):
 
     def __init__(self, prepared: Prepared, config: Config) -> None:
         super().__init__()
-        self.prepared, self.config, data = prepared, config, config.data
+        self.prepared = prepared
+        self.config = config
+        data = config.data
         self.schedule = TrainingSchedule(
             prepared.train.sizes,
             data.batch_tokens or data.batch_size,
@@ -102,7 +104,9 @@ class EpochSampler(Sampler[int]):
     """Indices of the micro-batches from the trainer's update to the end of its epoch."""
 
     def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
-        self.trainer, self.accumulate, self.length = trainer, accumulate, length
+        self.trainer = trainer
+        self.accumulate = accumulate
+        self.length = length
 
     def __iter__(self) -> Iterator[int]:
         start = self.trainer.global_step * self.accumulate if self.trainer else 0
@@ -122,8 +126,11 @@ class MicroBatches(Dataset[Batch]):
     def __init__(
         self, train: Pairs, schedule: TrainingSchedule, accumulate: int, rank: int, world: int
     ) -> None:
-        self.train, self.schedule = train, schedule
-        self.accumulate, self.rank, self.world = accumulate, rank, world
+        self.train = train
+        self.schedule = schedule
+        self.accumulate = accumulate
+        self.rank = rank
+        self.world = world
 
     def __len__(self) -> int:
         """Micro-batches per epoch; Lightning's `overfit_batches` takes the first ones in order."""

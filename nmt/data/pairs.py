@@ -56,7 +56,9 @@ class Pairs:
         fingerprint: str,
         max_words: int | None = None,
     ) -> None:
-        self.name, self.vocabularies, self.fingerprint = name, vocabularies, fingerprint
+        self.name = name
+        self.vocabularies = vocabularies
+        self.fingerprint = fingerprint
         self._batches = rows.to_batches()
         self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
         # views without copies; reading each row by pyarrow takes many times as long
@@ -73,7 +75,8 @@ class Pairs:
         self.words = words[self.kept]
         sizes = [[np.diff(offsets) for offsets, _ in ids] for ids in self._ids]
         self.sizes = np.concatenate([np.stack(each, axis=1) for each in sizes])[self.kept]
-        kept, too_long = len(self.kept), len(rows) - len(self.kept)
+        kept = len(self.kept)
+        too_long = len(rows) - len(self.kept)
         self.counts = {"pairs": kept, "too_long": too_long, **counts}
 
     def __len__(self) -> int:
@@ -83,7 +86,8 @@ class Pairs:
         batch, place = self._find(number)
         row: dict[str, Any] = self._batches[batch].slice(place, 1).to_pylist()[0]
         source_ids, target_ids = self.ids(number)
-        row["source"], row["target"] = row["source"].split(" "), row["target"].split(" ")
+        row["source"] = row["source"].split(" ")
+        row["target"] = row["target"].split(" ")
         return {**row, "source_ids": source_ids, "target_ids": target_ids}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

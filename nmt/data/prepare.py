@@ -175,7 +175,8 @@ def _tokenise(
     Returns the number of pairs, and a row for each pair with words on both sides.
     """
     first, chunk = numbered
-    pairs, rows = read(chunk), []
+    pairs = read(chunk)
+    rows = []
     for line, (source, target, alignment) in enumerate(pairs, first):
         texts = source or "", target or ""
         sides = [
@@ -215,7 +216,8 @@ def training_pairs(
 
     rows, facts = build_once(Path(data.cache), f"pairs-{fingerprint}", build)
     source, target = map(load_vocabulary, facts["vocabularies"])
-    counts, cap = facts["counts"], data.max_length
+    counts = facts["counts"]
+    cap = data.max_length
     train = Pairs("train", rows, (source, target), counts, fingerprint, cap)
     if not len(train):
         raise InputError(f"data.max_length={cap}: no training pair is that short on both sides")

@@ -58,7 +58,8 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     Raises:
         InputError: if the section names no text, two texts, or a text that cannot be opened.
     """
-    start, stop = text.skip or 0, None
+    start = text.skip or 0
+    stop = None
     if text.pairs:
         stop = start + text.pairs
     if text.alignment and not text.tokenised:

@@ -169,13 +169,16 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
     goal = features(wanted[CORRECT] / np.maximum(wanted[TOTAL], 1))
     values = np.array([np.clip(1 - np.exp(goal[0]), 0.02, 0.9), 0.3, 0.1])
-    best, least, target = values, np.inf, goal
+    best = values
+    least = np.inf
+    target = goal
     for _ in range(ROUNDS):
         values = least_squares(missed, values, bounds=BOUNDS).x
         matches, totals = references.matches(*references.hypotheses(rates(values)))
         residuals = features(matches / np.maximum(totals, 1)) - goal
         if np.linalg.norm(residuals) < least:
-            best, least = values, float(np.linalg.norm(residuals))
+            best = values
+            least = float(np.linalg.norm(residuals))
         if np.abs(residuals).max() < CLOSE:
             break
         target = target + missed(values) - residuals

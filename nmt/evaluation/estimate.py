@@ -112,7 +112,8 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
     """
     means = [figures.mean(axis=0) for figures in samples]
     values = means[0] if len(means) == 1 else means[0] - means[1]
-    score, resampled = float(values[0]), values[1:]
+    score = float(values[0])
+    resampled = values[1:]
     seeds = min(len(figures) for figures in samples)
     if seeds < FEWEST_SEEDS:
         return Estimate(score, resampled, sentences, seeds, df=sentences - 1)

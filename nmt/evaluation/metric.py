@@ -58,7 +58,8 @@ class ScoreByLength(Metric):
 
     def compute(self) -> Any:
         """Returns scores by name: `all`, then each bucket that has sentences (`1-10`, ..., `61+`)."""
-        sums, held = self.sums.cpu().numpy(), self.sentences.cpu().numpy() > 0
+        sums = self.sums.cpu().numpy()
+        held = self.sentences.cpu().numpy() > 0
         names = ["all", *(bucket_name(*each) for each in buckets(self.edges))]
         scores = self.score.combine(np.concatenate([sums.sum(axis=0, keepdims=True), sums]))
         shown = zip(names, scores.tolist(), [True, *held], strict=True)

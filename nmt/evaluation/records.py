@@ -91,8 +91,15 @@ def read_rows(path: Path) -> list[Record]:
 
 # Keys of a record that describe the sentence, not its translation.
 _OF_SENTENCE = (
-    *("id", "line", "source", "reference", "raw_reference", "more_references"),
-    *("more_raw_references", "length", "no_unk"),
+    "id",
+    "line",
+    "source",
+    "reference",
+    "raw_reference",
+    "more_references",
+    "more_raw_references",
+    "length",
+    "no_unk",
 )
 
 

@@ -21,8 +21,16 @@ from nmt.utils.files import refuse_unreadable, write_json
 FILE = "results.json"
 
 PACKAGES = (
-    *("rnnsearch", "torch", "pytorch-lightning", "hydra-core", "torchmetrics"),
-    *("sacrebleu", "sacremoses", "tokenizers", "datasets", "numpy"),
+    "rnnsearch",
+    "torch",
+    "pytorch-lightning",
+    "hydra-core",
+    "torchmetrics",
+    "sacrebleu",
+    "sacremoses",
+    "tokenizers",
+    "datasets",
+    "numpy",
 )
 
 

@@ -49,7 +49,8 @@ def compare(
         None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's correction for the number
         of buckets with a p; for the whole set p itself).
     """
-    names, table = [*tables], np.stack([*tables.values()], axis=1)  # (N, S, F)
+    names = [*tables]
+    table = np.stack([*tables.values()], axis=1)  # (N, S, F)
     scored = []
     for head, inside in parts_by_length(lengths, edges):
         if inside.any():

@@ -60,7 +60,8 @@ class Measured:
         computed: Collection[str] | None = None,
     ) -> None:
         ordered = in_order(records)
-        self.resamples, self.edges = settings.resamples, list(settings.edges or ())
+        self.resamples = settings.resamples
+        self.edges = list(settings.edges or ())
         given = {score.key: score for score in scores}
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)

@@ -26,8 +26,16 @@ from nmt.utils.files import refuse_unreadable, write_text
 
 FILE = "scores.csv"
 COLUMNS = (
-    *("set", "subset", "score", "from", "to"),
-    *("value", "low", "high", "sentences", "interval"),
+    "set",
+    "subset",
+    "score",
+    "from",
+    "to",
+    "value",
+    "low",
+    "high",
+    "sentences",
+    "interval",
 )
 _NUMBERS = {  # types of columns; all others are text
     **dict.fromkeys(("from", "to", "sentences"), "Int64"),

@@ -126,10 +126,13 @@ def run_forward(
     """Runs the loop; returns its results and the tensors that `run_backward` needs."""
     steps = backend.steps_for(projected)
     *directions, length, batch, _ = projected.shape
-    hidden, dtype, accumulate = U.shape[-1], projected.dtype, accumulate_dtype(projected.dtype)
+    hidden = U.shape[-1]
+    dtype = projected.dtype
+    accumulate = accumulate_dtype(projected.dtype)
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    state_weight_t, U_t = state_weight.mT, U.mT
+    state_weight_t = state_weight.mT
+    U_t = U.mT
 
     def new(length: int, columns: int, dtype: torch.dtype = dtype) -> Tensor:
         return projected.new_empty(*directions, length, batch, columns, dtype=dtype)
@@ -152,7 +155,8 @@ def run_forward(
     if attended is not None:
         attention = steps.attention_steps(*attended[:4])
         products = new(length + 1, query_size + 2 * hidden)
-        queries, contexts = products[..., :query_size], new(length + 1, attended.C.shape[1])
+        queries = products[..., :query_size]
+        contexts = new(length + 1, attended.C.shape[1])
         weights = new(length + 1, attended.mask.shape[1], accumulate)
         log_normaliser = weights.new_empty(length + 1, batch)
         product, query, context, weight = by_step(products, queries, contexts, weights)

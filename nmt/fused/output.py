@@ -100,7 +100,8 @@ def chunked_nll(
     """
     steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
-    on_cpu, count = rows.device.type == "cpu", len(rows)
+    on_cpu = rows.device.type == "cpu"
+    count = len(rows)
     multiple = ROW_MULTIPLE if on_cpu and dtype.itemsize == 2 else 1
     if extra := -count % multiple:
         rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
@@ -133,7 +134,8 @@ def chunked_nll(
             accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[chunk]), first=chunk.start == 0)
         accumulate_sum(grads.bias, grad.sum(0), first=chunk.start == 0)
     if extra:
-        nll, grads = nll[:count], grads and grads._replace(rows=grads.rows[:count])
+        nll = nll[:count]
+        grads = grads and grads._replace(rows=grads.rows[:count])
     return nll, grads
 
 

@@ -111,7 +111,8 @@ def word_nll(
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
     """
-    word, bias = words.unsqueeze(1), bias.to(rows.dtype)
+    word = words.unsqueeze(1)
+    bias = bias.to(rows.dtype)
     buffer = None if buffer is None else buffer[: len(rows)]
     logits = torch.addmm(bias, rows, W_o.t(), out=buffer)
     grad = None
@@ -131,9 +132,8 @@ def word_nll(
         # The gradient of the target word's logit is p - 1. In 16 bits a p near 1 is rounded to 1. On
         # a GPU, p - 1 is therefore computed from the float32 NLL, which comes from the logits. On a
         # CPU the NLL comes from p itself, and the rounding remains.
-        row = torch.arange(
-            len(words), device=words.device
-        )  # `scatter_` would copy all logits twice
+        # `scatter_` would copy all logits twice
+        row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:
             grad *= weight.unsqueeze(1)

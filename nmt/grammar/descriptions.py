@@ -11,21 +11,73 @@ from nmt.grammar.verbs import BE, LINKING, PAST, PRESENT, PROGRESSIVE, verbs_of
 
 # Adjectives that never follow be, and that are not a matter of degree.
 _NEVER_SAID_OF = frozenset(
-    (
-        *("real", "little", "recent", "lonely", "red", "white", "black", "green", "blue"),
-        *("yellow", "grey", "pink", "purple", "brown", "golden", "annual", "religious"),
+    [
+        "real",
+        "little",
+        "recent",
+        "lonely",
+        "red",
+        "white",
+        "black",
+        "green",
+        "blue",
+        "yellow",
+        "grey",
+        "pink",
+        "purple",
+        "brown",
+        "golden",
+        "annual",
+        "religious",
         "scientific",
-    )
+    ]
 )
 _ABSOLUTE = frozenset(
-    (
-        *("French", "English", "German", "American", "Italian", "Spanish", "Russian", "Chinese"),
-        *("foreign", "Portuguese", "Greek", "Dutch", "Belgian", "Swiss", "Polish", "Swedish"),
-        *("Irish", "Japanese", "Canadian", "Norwegian", "Brazilian", "Egyptian", "European"),
-        *("huge", "excellent", "magnificent", "incredible", "complete", "innocent", "mute"),
-        *("blind", "deaf", "furious", "delicious", "royal", "medieval", "private", "public"),
-        *("abandoned", "national", "regional", "local", "international"),
-    )
+    [
+        "French",
+        "English",
+        "German",
+        "American",
+        "Italian",
+        "Spanish",
+        "Russian",
+        "Chinese",
+        "foreign",
+        "Portuguese",
+        "Greek",
+        "Dutch",
+        "Belgian",
+        "Swiss",
+        "Polish",
+        "Swedish",
+        "Irish",
+        "Japanese",
+        "Canadian",
+        "Norwegian",
+        "Brazilian",
+        "Egyptian",
+        "European",
+        "huge",
+        "excellent",
+        "magnificent",
+        "incredible",
+        "complete",
+        "innocent",
+        "mute",
+        "blind",
+        "deaf",
+        "furious",
+        "delicious",
+        "royal",
+        "medieval",
+        "private",
+        "public",
+        "abandoned",
+        "national",
+        "regional",
+        "local",
+        "international",
+    ]
 )
 # Be in the passive is an event: was written, a été écrit.
 _EVENT = BE._replace(state=False)

@@ -8,10 +8,25 @@ VOWELS = frozenset("aeiou")
 _AN = ("hour", "honest", "honour", "heir")
 _A = ("uni", "use", "euro", "one", "eu")
 _DOUBLED = frozenset(
-    (
-        *("admit", "begin", "cancel", "cut", "drop", "forget", "get", "hit", "plan", "prefer"),
-        *("run", "sit", "stop", "swim", "travel", "win", "wrap"),
-    )
+    [
+        "admit",
+        "begin",
+        "cancel",
+        "cut",
+        "drop",
+        "forget",
+        "get",
+        "hit",
+        "plan",
+        "prefer",
+        "run",
+        "sit",
+        "stop",
+        "swim",
+        "travel",
+        "win",
+        "wrap",
+    ]
 )
 
 

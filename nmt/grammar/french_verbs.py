@@ -73,7 +73,8 @@ class Forms(NamedTuple):
 def _first_group(infinitive: str) -> list[str]:
     """Present (je, il, nous, ils), future stem and participle of a verb in -er."""
     stem = infinitive[:-2]
-    heavy, future = stem, infinitive  # the stem under stress, and of the future
+    heavy = stem  # the stem under stress
+    future = infinitive  # the stem of the future
     if infinitive.endswith(_DOUBLING):
         heavy = stem + stem[-1]
         future = heavy + "er"

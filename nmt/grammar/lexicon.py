@@ -73,19 +73,66 @@ class Phrase(NamedTuple):
 
 _SIZES = frozenset(("little", "young", "old", "big", "new", "huge"))
 _CLASSIFYING = frozenset(
-    (
-        *("foreign", "black", "white", "grey", "brown", "red", "green", "blue", "yellow", "pink"),
-        *("purple", "golden", "wild", "blind", "deaf", "mute", "royal", "medieval", "public"),
-        *("private", "tame", "lame", "round"),
-    )
+    [
+        "foreign",
+        "black",
+        "white",
+        "grey",
+        "brown",
+        "red",
+        "green",
+        "blue",
+        "yellow",
+        "pink",
+        "purple",
+        "golden",
+        "wild",
+        "blind",
+        "deaf",
+        "mute",
+        "royal",
+        "medieval",
+        "public",
+        "private",
+        "tame",
+        "lame",
+        "round",
+    ]
 )
 _RELATIONS = frozenset(
-    (
-        *("father", "friend", "doctor", "child", "brother", "son", "teacher", "neighbour"),
-        *("student", "lawyer", "uncle", "grandfather", "cousin", "nephew", "guest", "rival"),
-        *("tailor", "dentist", "driver", "gardener", "cook", "mother", "sister", "nurse", "aunt"),
-        *("grandmother", "secretary", "niece", "governess", "tenant", "customer"),
-    )
+    [
+        "father",
+        "friend",
+        "doctor",
+        "child",
+        "brother",
+        "son",
+        "teacher",
+        "neighbour",
+        "student",
+        "lawyer",
+        "uncle",
+        "grandfather",
+        "cousin",
+        "nephew",
+        "guest",
+        "rival",
+        "tailor",
+        "dentist",
+        "driver",
+        "gardener",
+        "cook",
+        "mother",
+        "sister",
+        "nurse",
+        "aunt",
+        "grandmother",
+        "secretary",
+        "niece",
+        "governess",
+        "tenant",
+        "customer",
+    ]
 )
 
 
@@ -98,7 +145,8 @@ def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list
         if line.startswith("["):
             if head:
                 yield head, entries
-            head, entries = line.strip("[]").split(), []
+            head = line.strip("[]").split()
+            entries = []
         elif line and not line.startswith("#"):
             entries += [entry.strip() for entry in line.split(separator)]
     yield head, entries

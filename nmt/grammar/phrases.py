@@ -238,7 +238,8 @@ class Nouns(ABC):
         else:
             self.noun_phrase(("person",), 2, definite=True, singular=True)
         self.depth -= 2
-        words, links = self.words[mark:], self.links[mark:]
+        words = self.words[mark:]
+        links = self.links[mark:]
         del self.words[mark:], self.links[mark:]
         at = (len(self.source),)
         self.source.append("'s")

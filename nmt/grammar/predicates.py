@@ -192,11 +192,14 @@ class Predicates(Descriptions):
         """Writes can, could or must, negated or not; cannot is one word for ne peut pas."""
         negated = self.chance(0.25)
         if tense == PAST:
-            english, french = "could", CAN.imperfect
+            english = "could"
+            french = CAN.imperfect
         elif self.chance(0.5):
-            english, french = "cannot" if negated else "can", CAN.present
+            english = "cannot" if negated else "can"
+            french = CAN.present
         else:
-            english, french = "must", MUST.present
+            english = "must"
+            french = MUST.present
         at = len(self.source)
         self.source.append(english)
         not_at = at

@@ -126,7 +126,8 @@ def draw_by_length(
             f"built-in corpus: edges {list(edges)} up to {max_length}: must increase from 6 or more"
         )
     bucket = k % (len(bounds) - 1)
-    shortest, longest = bounds[bucket] + 1, bounds[bucket + 1]
+    shortest = bounds[bucket] + 1
+    longest = bounds[bucket + 1]
     numbers = stream(f"by_length {seed} {split} {k}")
     while True:
         wanted = shortest + numbers() % (longest - shortest + 1)

@@ -151,18 +151,23 @@ class Verbs(Nouns):
                 French participle agrees with it.
             passive: the verb whose participle follows a form of be.
         """
-        source, person = self.source, subject.person
+        source = self.source
+        person = subject.person
         forms = verb.english
         be = forms is _ENGLISH_BE
         auxiliary: str | None = None
         if tense == FUTURE:
-            auxiliary, main = "will", forms.base
+            auxiliary = "will"
+            main = forms.base
         elif tense == CONDITIONAL:
-            auxiliary, main = "would", forms.base
+            auxiliary = "would"
+            main = forms.base
         elif tense == PLUPERFECT:
-            auxiliary, main = "had", forms.participle
+            auxiliary = "had"
+            main = forms.participle
         elif tense == PROGRESSIVE and not be:
-            auxiliary, main = english.BE_PAST[person], forms.gerund
+            auxiliary = english.BE_PAST[person]
+            main = forms.gerund
         elif be:
             main = (english.BE_PRESENT if tense == PRESENT else english.BE_PAST)[person]
         elif negation is NOT:

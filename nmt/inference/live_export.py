@@ -72,7 +72,8 @@ def live_model(trained: Model) -> bytes | str:
         return f"the page does not know {type(model).__name__} of {name}"
     if model.reverse_source:
         return "the page does not read a source backwards"
-    context, encoder = model.decoder.context, model.encoder
+    context = model.decoder.context
+    encoder = model.encoder
     function = context.scoring
     layers = [encoder, *encoder.units, context, model.decoder.unit]
     for kind in map(plain_class, layers + [function] * (function is not None)):

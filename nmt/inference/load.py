@@ -47,7 +47,8 @@ def load_model(
     """
     members = read_members(as_list(path), as_list(trust))
     config = copy.deepcopy(members[0].config)
-    config.trainer["accelerator"], config.threads = accelerator, threads
+    config.trainer["accelerator"] = accelerator
+    config.threads = threads
     if precision is not None:
         config.trainer["precision"] = precision
     return _on_this_machine(members, config, accelerator)

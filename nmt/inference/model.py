@@ -165,7 +165,8 @@ class Model:
 
         def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
             memory = network.encode(*self._padded([ids[place] for place in places]))
-            annotations, summary = memory.annotations.float().cpu(), memory.summary.float().cpu()
+            annotations = memory.annotations.float().cpu()
+            summary = memory.summary.float().cpu()
             return [
                 (annotations[n, : len(ids[place])].numpy(), summary[n].numpy())
                 for n, place in enumerate(places)
@@ -209,7 +210,9 @@ class Model:
             advance: called after each batch with the number of finished sentences.
             shared: each rank computes a share of the sentences, and returns all results.
         """
-        options, threads, device = self.config.trainer, self.config.threads, self.network.device
+        options = self.config.trainer
+        threads = self.config.threads
+        device = self.network.device
         rank, world = rank_and_world() if shared else (0, 1)
         size = self.config.search.batch_size
         batches = [rows.tolist() for rows in evaluation_batches(lengths, size, rank, world)]
@@ -332,7 +335,8 @@ class Model:
                 words = replace_unknown_words(words, result.weights, result.source, dictionary)
             result.tokens = spelt(words)
             result.text = self.detokenise(result.tokens)
-            result.score, result.symbols = hypothesis.score, len(hypothesis.tokens)
+            result.score = hypothesis.score
+            result.symbols = len(hypothesis.tokens)
             result.unknown = tuple(at for at, word in enumerate(words) if word is None)
         return results
 

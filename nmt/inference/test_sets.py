@@ -108,7 +108,8 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     Returns:
         On rank 0 the rows of `scores.csv`.
     """
-    stress, resamples = config.stress, config.evaluation.resamples
+    stress = config.stress
+    resamples = config.evaluation.resamples
     main = rank_and_world()[0] == 0
     moses = tokenisers(config.data, config.tokenizer)[1]
     rows: list[Row] = []
@@ -121,7 +122,8 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
                 records.write_alignments(folder, name, alignments)
             rows += score_translations(config, folder, name, alone)
         for size in stress.positions:
-            joined, used = f"{name}{POSITION_OF}{size}", sentences[: stress.pairs]
+            joined = f"{name}{POSITION_OF}{size}"
+            used = sentences[: stress.pairs]
             with timed(f"{joined} translated"):
                 translated = translate(join_sentences(used, size), joined)
             if main:
@@ -141,14 +143,16 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
         On every rank the record of each sentence (`nmt.evaluation.records`), in the order of the set;
         `report.sentences` of them with `alignment`, for the page.
     """
-    config, edges = model.config, list(model.config.evaluation.edges or ())
+    config = model.config
+    edges = list(model.config.evaluation.edges or ())
     kept = set(records.choose_kept(sentences, config.report.sentences, edges))
 
     def work(places: list[int]) -> list[Record]:
         return decode(model, [sentences[n] for n in places], kept)
 
     lengths = [len(model.source.encode(each["source"])) for each in sentences]
-    title, shown = f"translating {name}", config.trainer["enable_progress_bar"]
+    title = f"translating {name}"
+    shown = config.trainer["enable_progress_bar"]
     with Stage(title, len(sentences), "sentence", shown=shown) as stage:
         return model.map_sentences(lengths, work, stage.advance, shared=True)
 
@@ -204,7 +208,8 @@ def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
 
 def score_translations(config: Config, folder: Path, name: str, rows: list[Record]) -> list[Row]:
     """Writes the translations of a test set, scores them, and logs the main scores."""
-    shown, language = config.trainer["enable_progress_bar"], config.data.languages[1]
+    shown = config.trainer["enable_progress_bar"]
+    language = config.data.languages[1]
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
         summary.keep_statistics(rows, config.evaluation, language)
         records.write_translations(folder, name, rows)

@@ -128,7 +128,8 @@ class Translator(pl.LightningModule, ABC):
                 shown = metrics.name == "valid" and key in ("nll_per_word", "bleu")
                 self.log(f"{metrics.name}/{key}", score, prog_bar=shown)
 
-    test_step, on_test_epoch_end = validation_step, on_validation_epoch_end
+    test_step = validation_step
+    on_test_epoch_end = on_validation_epoch_end
 
     def configure_gradient_clipping(
         self,
@@ -173,7 +174,8 @@ class Translator(pl.LightningModule, ABC):
         """
         limits = [self.config.trainer["max_steps"]]
         if self._trainer is not None:
-            data, trainer = self.trainer.datamodule, self.trainer  # type: ignore[attr-defined]
+            trainer = self.trainer
+            data = trainer.datamodule  # type: ignore[attr-defined]
             limits = [trainer.max_steps] if trainer.max_steps > 0 else []
             if (trainer.max_epochs or 0) > 0 and isinstance(data, TranslationData):
                 limits.append(trainer.max_epochs * data.schedule.updates_per_epoch())  # type: ignore[operator]

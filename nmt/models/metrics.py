@@ -60,7 +60,8 @@ class HeldOutMetrics(nn.Module):
         self, config: Config, name: str, split: Pairs | None, translated: int | None
     ) -> None:
         super().__init__()
-        self.name, self.split = name, split
+        self.name = name
+        self.split = split
         kind, _, own = name.partition("/")
         self.text = config.data.test[own] if kind == "test" else config.data.valid
         self.greedy = SearchConfig(beam_size=1, max_ratio=config.search.max_ratio)
@@ -121,7 +122,8 @@ class HeldOutMetrics(nn.Module):
         chosen = (batch.rows < most).nonzero().squeeze(1)
         if not len(chosen):
             return
-        source, mask = batch.source[chosen], batch.source_mask[chosen]
+        source = batch.source[chosen]
+        mask = batch.source_mask[chosen]
         longest = int(mask.sum(1).max())
         lists = beam_search(network, source[:, :longest], mask[:, :longest], self.greedy)
         statistics, lengths = [], []

@@ -52,7 +52,8 @@ def build_network(config: Config, source_size: int, target_size: int) -> Network
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
     """
-    model, target = config.model, config.model._target_
+    model = config.model
+    target = config.model._target_
     with errors_naming(f"model._target_={target}"):
         named: Any = None if target in PARTS else get_class(target)
         make_parts = named.parts if named else PARTS[target]

@@ -43,7 +43,8 @@ def tuned_system(
         The system, and `train` and `valid` of results.json.
     """
     assert isinstance(config, BaselineConfig)
-    options, progress = config.phrase_based, config.trainer["enable_progress_bar"]
+    options = config.phrase_based
+    progress = config.trainer["enable_progress_bar"]
     start = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)  # of a command that was interrupted
     pairs = ((" ".join(pair["source"]), " ".join(pair["target"])) for pair in text.train)
@@ -103,7 +104,8 @@ def tune(
                     while (candidate := moved(best, feature, direction * step)) != best:
                         if (new_score := score(candidate)) <= best_score:
                             break
-                        best, best_score = candidate, new_score
+                        best = candidate
+                        best_score = new_score
                     if best_score > start:
                         break
     system.weights = best

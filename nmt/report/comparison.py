@@ -30,8 +30,21 @@ from nmt.utils.progress import Stage
 from nmt.utils.text import counted
 
 DIFFERENCES = (
-    *("set", "score", "a", "b", "bucket", "from", "to", "sentences", "score_a", "score_b"),
-    *("delta", "low", "high", "p", "p_corrected"),
+    "set",
+    "score",
+    "a",
+    "b",
+    "bucket",
+    "from",
+    "to",
+    "sentences",
+    "score_a",
+    "score_b",
+    "delta",
+    "low",
+    "high",
+    "p",
+    "p_corrected",
 )
 TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
@@ -141,7 +154,8 @@ def compare_runs(
         shown: show progress.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
-    scores, notes = [score_table([]).assign(run="")], {}
+    scores = [score_table([]).assign(run="")]
+    notes = {}
     rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in TABLES}
     with Stage("comparing", len(names), "test set", shown=shown) as stage:
         for name in names:
@@ -278,7 +292,8 @@ class SetComparison:
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """Yields the tests of each score, on the sentences for which all compared runs have it."""
-        resamples, edges = self.settings.resamples, self.settings.edges or ()
+        resamples = self.settings.resamples
+        edges = self.settings.edges or ()
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():

@@ -18,8 +18,17 @@ from nmt.report.runs import FinishedRun
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
 CURVES = (
-    *("set", "key", "kind", "name", "other", "words", "value", "low", "high"),
-    *("sentences", "interval"),
+    "set",
+    "key",
+    "kind",
+    "name",
+    "other",
+    "words",
+    "value",
+    "low",
+    "high",
+    "sentences",
+    "interval",
 )
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
 (one run of a group, without a band), `difference` or `ratio`; `name` is a group or run, `other` the
@@ -85,8 +94,11 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
             if key not in keys or kind != "score":
                 continue
             longest = float(curve.lengths[-1])
-            long, own = min(LONG, int(longest)), curve.relative(SHORT)
-            first, last, kept = curve.at(SHORT), curve.at(long), own.at(long)
+            long = min(LONG, int(longest))
+            own = curve.relative(SHORT)
+            first = curve.at(SHORT)
+            last = curve.at(long)
+            kept = own.at(long)
             if long <= SHORT or not np.isfinite(kept.score):
                 continue
             values: dict[str, tuple[float | None, ...]] = {

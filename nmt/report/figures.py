@@ -82,7 +82,8 @@ def draw_figures(
             ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
             for row in spread(ascending, heatmaps):
                 title = f"Attention of {run.label}: {name}, sentence {row['id']}"
-                figure, stem = heatmap_figure(row, title), f"{label}-heatmap-{row['id']}"
+                figure = heatmap_figure(row, title)
+                stem = f"{label}-heatmap-{row['id']}"
                 written += save_figure(figure, folder / stem, formats)
     if not captioned:
         write_text(folder / "captions.txt", "".join(captions))

@@ -98,7 +98,8 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     columns = min(2, len(rows))
     widths = [sizes[column::columns, 0].max() for column in range(columns)]
     heights = [sizes[n : n + columns, 1].max() for n in range(0, len(rows), columns)]
-    width, height = sum(widths) - GAP + SCALE, sum(heights) - GAP
+    width = sum(widths) - GAP + SCALE
+    height = sum(heights) - GAP
     scale = min(1.0, LARGEST / width, LARGEST / height)
     figure = Figure(figsize=(width * scale, height * scale))
 

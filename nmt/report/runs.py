@@ -140,7 +140,8 @@ def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
 
 def read_run(folder: str | Path) -> FinishedRun:
     """Reads the folder of a finished run; raises InputError if a file of it is not valid."""
-    content, scores = results.read(folder), read_scores(folder)
+    content = results.read(folder)
+    scores = read_scores(folder)
     return FinishedRun(printable(str(content["name"])), content, Path(folder), scores=scores)
 
 
@@ -187,7 +188,8 @@ def _by_settings(runs: list[FinishedRun]) -> list[str]:
     for key in frame:
         divided = len(frame[[*keys, key]].drop_duplicates())
         if divided > kinds and not is_incidental(key):
-            keys, kinds = [*keys, key], divided
+            keys = [*keys, key]
+            kinds = divided
     parts = [
         ", ".join(_setting(key, value) for key, value in zip(keys, values, strict=True))
         for values in frame[keys].itertuples(index=False, name=None)
@@ -225,7 +227,8 @@ def _setting(key: str, value: str) -> str:
     """
     section, _, name = key.rpartition(".")
     if name == "_target_" and section:
-        name, value = section.rpartition(".")[2], value.rpartition(".")[2]
+        name = section.rpartition(".")[2]
+        value = value.rpartition(".")[2]
     return f"{name} {value}"
 
 

@@ -124,7 +124,8 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
     for row in frame.itertuples():
         cell = percentage(row) if row.statistic in RATES else row.cell
         if row.statistic.endswith("lost at"):
-            values, far = (row.value, row.low, row.high), f"> {row.longest:.0f}"
+            values = (row.value, row.low, row.high)
+            far = f"> {row.longest:.0f}"
             text, low, high = (far if pd.isna(each) else f"{each:.0f}" for each in values)
             cell = Cell(text, "" if low == high else f"[{low}, {high}]", row.value)
         cells.append(cell)

@@ -83,7 +83,8 @@ def best_continuations(
         raise RunError(NOT_NUMBERS)
 
     count = cells.shape[1]
-    last_bound, cell = copied[:, 0], copied[:, 1 : count + 1].astype(np.int64)
+    last_bound = copied[:, 0]
+    cell = copied[:, 1 : count + 1].astype(np.int64)
     candidates = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes) words
     # words that the last stripe shares with the one before it
     repeated = candidates[:, :, -1] < starts[-2] + size
@@ -108,7 +109,8 @@ def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
 def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
     """Returns log Σ exp (B, K) of logits (B, K, V), given the largest of each row (B, K)."""
     # Σ e^l = 2^-shift Σ 2^(shift + l log2 e)
-    flat, shift = logits.flatten(0, 1), largest.flatten().unsqueeze(1) * -LOG2_E
+    flat = logits.flatten(0, 1)
+    shift = largest.flatten().unsqueeze(1) * -LOG2_E
     rows = max(1, CHUNK // flat.shape[1]) if flat.device.type == "cpu" else len(flat)
     parts = zip(flat.split(rows), shift.split(rows), strict=True)
     exponents = (torch.add(by, part.to(by.dtype), alpha=LOG2_E) for part, by in parts)

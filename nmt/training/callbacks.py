@@ -47,7 +47,8 @@ class Heatmaps(pl.Callback):
     """
 
     def __init__(self, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
-        self.edges, self.log_heatmaps = list(edges), log_heatmaps
+        self.edges = list(edges)
+        self.log_heatmaps = log_heatmaps
         self.rows: list[Record] = []
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -113,7 +114,8 @@ class StopOnSignal(pl.Callback):
     """
 
     def __init__(self, stop: Stop, last: Path) -> None:
-        self.stop, self.last = stop, last
+        self.stop = stop
+        self.last = last
         self._saved_at = -1  # update of the last checkpoint
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

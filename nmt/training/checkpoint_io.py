@@ -46,7 +46,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise RunError(
                 f"{path}: cannot write the checkpoint: {reason}; the previous checkpoint is intact"
             ) from error
-        self._state, self._written = state, path
+        self._state = state
+        self._written = path
 
 
 def try_hard_link(written: Path, path: Path) -> bool:

@@ -64,7 +64,9 @@ class Training:
 
     def __init__(self, run: Run, stop: Stop, log_heatmaps: LogHeatmaps) -> None:
         config, folder = run.config, run.folder
-        self.run, self.stop, self.record = run, stop, TrainingRecord()
+        self.run = run
+        self.stop = stop
+        self.record = TrainingRecord()
         callbacks: list[pl.Callback] = [
             RenameResults(folder.results),
             Seeds(config.seed),
@@ -82,7 +84,9 @@ class Training:
 
     def fit(self, text: Prepared) -> None:
         """Trains up to the last update. Signals take effect between updates."""
-        run, trainer, config = self.run, self.trainer, self.run.config
+        run = self.run
+        trainer = self.trainer
+        config = self.run.config
         self.text = text
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, text.vocabularies))
@@ -115,9 +119,12 @@ class Training:
         checkpoint = read_checkpoint(path, user_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
-        settings, text, pairs = config.evaluation, self.text, self.text.train
+        settings = config.evaluation
+        text = self.text
+        pairs = self.text.train
         model = Model(self.model.network, *text.vocabularies, config)
-        train, dictionary = self.summary(), None
+        train = self.summary()
+        dictionary = None
         if settings.train_sample:
             rows = training_sample(pairs, settings.train_sample)
             title = "likelihood of sampled training pairs"
@@ -146,7 +153,8 @@ class Training:
 
     def summary(self) -> dict[str, Any]:
         """Returns updates, epochs, time, device and speed of the training."""
-        updates, device = self.trainer.global_step, self.trainer.strategy.root_device
+        updates = self.trainer.global_step
+        device = self.trainer.strategy.root_device
         return {
             "updates": updates,
             "epochs": self.data.schedule.epoch(updates),

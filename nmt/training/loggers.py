@@ -31,7 +31,8 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
     """
     loggers: list[Logger] = []
     for name, settings in config.logger.items():
-        key, given = f"logger.{name}", dict(settings)
+        key = f"logger.{name}"
+        given = dict(settings)
         code = target_of(key, given)
         given.setdefault("save_dir", str(folder))
         if code is WandbLogger:

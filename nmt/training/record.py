@@ -51,7 +51,8 @@ class TrainingRecord(pl.Callback):
 
     def state_dict(self) -> dict[str, Any]:
         now = time.monotonic()  # `hours` grows at each checkpoint by the time since the last one
-        self.hours, self._begun = self.hours + (now - self._begun) / 3600, now
+        self.hours = self.hours + (now - self._begun) / 3600
+        self._begun = now
         names = ("history", "words", "sentences", "seconds", "hours", "stopped_early")
         return {name: getattr(self, name) for name in names}
 

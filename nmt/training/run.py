@@ -99,7 +99,8 @@ class Run:
         return [self.checkpoint, *self.others] if self.checkpoint else []
 
     def __post_init__(self) -> None:
-        config, trainer = self.config, self.config.trainer
+        config = self.config
+        trainer = self.config.trainer
         choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
         # On a CPU the processes of a run share the cores; there devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
@@ -115,7 +116,8 @@ class Run:
         Raises:
             InputError: as `prepare`, and if the text differs from the checkpoint's.
         """
-        config, vocabularies = self.config, None
+        config = self.config
+        vocabularies = None
         if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
             source = self.initial or self.checkpoint
             vocabularies = source.vocabularies if source else None
@@ -153,7 +155,8 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
             of a new run already contains one.
     """
     quieten()
-    folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    folder = RunFolder.of_this_command()
+    overrides = HydraConfig.get().overrides.task
     path = resume_path(composed, folder)
     source = path or composed.initial_checkpoint
     stop.trusted = user_code(composed)
@@ -198,7 +201,8 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
         InputError: if a checkpoint cannot be read, or the folder already contains a run.
     """
     quieten()
-    folder, overrides = RunFolder.of_this_command(), HydraConfig.get().overrides.task
+    folder = RunFolder.of_this_command()
+    overrides = HydraConfig.get().overrides.task
     folder.refuse_used()
     checkpoint, *others = read_members(as_list(composed.checkpoint), composed.trust)
     config = apply_overrides(checkpoint.config, composed, overrides)

@@ -169,7 +169,8 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the key.
     """
-    known, hints = inspect.signature(code).parameters, get_type_hints(code.__init__)
+    known = inspect.signature(code).parameters
+    hints = get_type_hints(code.__init__)
     for name, value in given.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -60,7 +60,8 @@ def job_id(command: str) -> str | None:
         return f"torchrun-{os.environ['TORCHELASTIC_RUN_ID']}{own}"
     if "SLURM_JOB_ID" not in os.environ or "SLURM_NTASKS" not in os.environ:
         return None
-    job, step = f"slurm-{os.environ['SLURM_JOB_ID']}", os.environ.get("SLURM_STEP_ID")
+    job = f"slurm-{os.environ['SLURM_JOB_ID']}"
+    step = os.environ.get("SLURM_STEP_ID")
     if not own:
         return job
     return None if step is None else f"{job}.{step}{own}"

@@ -39,7 +39,9 @@ def test_training_and_decoding(lines):
 
 
 def test_matrix_products_are_counted_and_repeated():
-    a, b, out = torch.ones(3, 5), torch.ones(5, 7), torch.empty(3, 7)
+    a = torch.ones(3, 5)
+    b = torch.ones(5, 7)
+    out = torch.empty(3, 7)
     products = work.Products(lambda: torch.mm(a, b, out=out).addmm_(a, b))
     assert products.multiply_adds == 2 * 3 * 5 * 7
     out.zero_()

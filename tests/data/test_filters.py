@@ -62,7 +62,9 @@ def test_filters_keep_and_count_what_plain_python_does(
     pairs = random_pairs(7, 1500)
     train_on(config, write, pairs)
     filters = config.data.filters
-    filters.length_ratio, filters.identical, filters.duplicates = 2.0, True, duplicates
+    filters.length_ratio = 2.0
+    filters.identical = True
+    filters.duplicates = duplicates
     prepared = prepare(config.data, config.tokenizer)
     expected, dropped = naive(pairs, duplicates)
     kept = [(" ".join(pair["source"]), " ".join(pair["target"])) for pair in prepared.train]

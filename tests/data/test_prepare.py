@@ -130,7 +130,8 @@ def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, k
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_subwords(config: Config, joint: bool) -> None:
-    config.tokenizer.kind, config.tokenizer.joint = "bpe", joint
+    config.tokenizer.kind = "bpe"
+    config.tokenizer.joint = joint
     config.tokenizer.source_size = config.tokenizer.target_size = 270
     config.data.max_length = 9
     text = prepared(config)

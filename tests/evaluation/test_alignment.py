@@ -64,7 +64,9 @@ def test_error_over_a_set_is_of_summed_counts():
     assert error(counts.sum(axis=0)) == pytest.approx(1 - (5 + 7) / (7 + 6))
     np.testing.assert_allclose(error(counts), [0.25, 0.0, np.nan])
     assert [key for key, value in all_scores(counts[2]).items() if np.isnan(value)] == [
-        *("alignment_error_rate", "precision", "recall")
+        "alignment_error_rate",
+        "precision",
+        "recall",
     ]
 
 

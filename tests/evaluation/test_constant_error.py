@@ -54,7 +54,8 @@ def test_swapped_words_stay_in_their_sentence(references):
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
     """Also if words are moved anywhere in their sentence, which no rate stands for."""
-    draw, given = np.random.default_rng(1), []
+    draw = np.random.default_rng(1)
+    given = []
     for number, reference in enumerate(references):
         kept = [word for word in reference if draw.random() < 0.95]
         words = [word if draw.random() < 0.8 else "wrong" for word in kept]

@@ -13,7 +13,8 @@ def distance(a, b):
     """Edit distance by the definition."""
     row = list(range(len(b) + 1))
     for i, word in enumerate(a, 1):
-        last, row = row, [i]
+        last = row
+        row = [i]
         for j, other in enumerate(b, 1):
             row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (word != other)))
     return row[-1]

@@ -130,7 +130,10 @@ def test_what_does_not_apply_is_absent(corpus):
             del record[key]
     rows = rows_of(records, Settings(resamples=0))
     assert {score for score, _, _ in rows} == {
-        *("bleu", "length_ratio", "brevity_penalty", "bleu_precisions")
+        "bleu",
+        "length_ratio",
+        "brevity_penalty",
+        "bleu_precisions",
     }
     assert {subset for _, subset, _ in rows} == {"all"}
     assert all(row["low"] is row["high"] is None for row in rows.values())

@@ -60,7 +60,8 @@ def test_float32_and_bf16(scoring):
     With bf16, plain and fused stay near float32: each NLL within 0.1, each gradient within 6 %. One
     half of each maxout pair is far above the other, or rounding would swap some.
     """
-    lengths, options = ((9, 12, 3), (8, 5, 11)), {"dtype": torch.float32, **LARGER}
+    lengths = ((9, 12, 3), (8, 5, 11))
+    options = {"dtype": torch.float32, **LARGER}
     exact, fused = both(scoring, "previous", lengths, autocast=False, **options)
     mixed = both(scoring, "previous", lengths, autocast=True, **options)
     for (likelihood, grads), nll_limit, share in (
@@ -118,7 +119,9 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
 
 def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
     """Bytes kept for the backward pass, an entry more of T at a time: no B·S·N in the slope."""
-    b, s, n = 4, 40, SIZES["alignment"] * 30
+    b = 4
+    s = 40
+    n = SIZES["alignment"] * 30
     kept = []
     for t in (10, 20):
         net = make(recurrence="fused", alignment=n)
@@ -162,7 +165,8 @@ def test_what_is_swapped(caplog):
 
 def test_scores_of_a_search_are_those_of_training():
     net = make(recurrence="fused", dtype=torch.float32)
-    memory, states = net.encode(*batch()[:2]), torch.randn(3, 4, 5)
+    memory = net.encode(*batch()[:2])
+    states = torch.randn(3, 4, 5)
     expected = net.decoder.context.scores(states, memory)
     with torch.no_grad():
         torch.testing.assert_close(net.decoder.context.scores(states, memory), expected)

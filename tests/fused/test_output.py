@@ -56,10 +56,12 @@ def test_chunks_are_as_good_as_equal(rows, most, sizes):
 def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
     """All in multiples of 32; what is added to get there changes neither NLL nor gradients."""
     output, *_ = output_example(torch.float32)
-    rows, words = torch.randn(count, 5).bfloat16(), torch.randint(17, (count,))
+    rows = torch.randn(count, 5).bfloat16()
+    words = torch.randint(17, (count,))
     weight = torch.rand(count) if weighted else None
     expected = computed(rows.float(), output, words, weight, torch.float32)
-    word_nll, sizes = steps.word_nll, []
+    word_nll = steps.word_nll
+    sizes = []
 
     def seen(rows, *rest, **how):
         sizes.append(len(rows))

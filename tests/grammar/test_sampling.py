@@ -82,7 +82,8 @@ def test_moses_leaves_the_tokens_alone(
 ) -> None:
     pairs = corpus[:300] + by_length
     for language, side in (("en", 0), ("fr", 1)):
-        tokenizer, detokenizer = MosesTokenizer(language), MosesDetokenizer(language)
+        tokenizer = MosesTokenizer(language)
+        detokenizer = MosesDetokenizer(language)
         normalizer = MosesPunctNormalizer(language)
         for pair in pairs:
             text = normalizer.normalize(detokenizer.detokenize(pair[side]))

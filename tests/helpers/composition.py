@@ -21,10 +21,8 @@ from omegaconf import DictConfig
 from nmt.cli.composition import conf_folder, register_configs
 
 Loader = config_loader_impl.ConfigLoaderImpl
-create_list, compose_list = (
-    config_loader_impl.create_defaults_list,
-    Loader._compose_config_from_defaults_list,
-)
+create_list = config_loader_impl.create_defaults_list
+compose_list = Loader._compose_config_from_defaults_list
 register_once = functools.cache(register_configs)
 lists: dict[Any, DefaultsList] = {}
 composed: dict[Any, DictConfig] = {}

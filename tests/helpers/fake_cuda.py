@@ -138,7 +138,9 @@ def _on(stream: Any, current: Any, launches: Launches) -> Iterator[None]:
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
     """Tensors that are made inside have no content; those on `GPU` are as on a GPU."""
-    launches, current, available = Launches(), FakeStream(), torch.cuda.is_available()
+    launches = Launches()
+    current = FakeStream()
+    available = torch.cuda.is_available()
     replaced = {
         "Stream": FakeStream,
         "stream": lambda stream: _on(stream, current, launches),
@@ -196,7 +198,8 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
     root = loss.grad_fn
     assert root is not None
     awaited: Counter[Any] = Counter()
-    nodes, stack = {root}, [root]
+    nodes = {root}
+    stack = [root]
     while stack:
         for node, _place in stack.pop().next_functions:
             if node is not None:

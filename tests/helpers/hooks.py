@@ -26,7 +26,8 @@ def find(place: str) -> tuple[Any, str]:
 def before(place: str, count: int, action: Any) -> None:
     """Calls `action` before the `count`-th call (from 1) of `module:function`."""
     owner, name = find(place)
-    real, calls = getattr(owner, name), 0
+    real = getattr(owner, name)
+    calls = 0
 
     @functools.wraps(real)
     def hooked(*arguments: Any, **keywords: Any) -> Any:

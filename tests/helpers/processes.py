@@ -18,9 +18,12 @@ from tests.helpers.server import ENVIRONMENT, start_server
 
 SILENT = ("logger=none", "trainer.enable_progress_bar=false", "report.heatmaps=0")
 TINY = (
-    *("regime=tiny", "trainer=cpu", *SILENT),
+    "regime=tiny",
+    "trainer=cpu",
+    *SILENT,
     "search.max_ratio=0.5",  # a model that has learned little writes as much as it may
-    *("evaluation.resamples=20", "evaluation.train_sample=8"),
+    "evaluation.resamples=20",
+    "evaluation.train_sample=8",
 )
 
 

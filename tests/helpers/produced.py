@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 RNNSEARCH = (
-    *("+experiment=rnnsearch50", "regime=tiny", "report.figures=[svg]", "seed=3"),
-    *("search.max_ratio=1", "evaluation.resamples=20"),
+    "+experiment=rnnsearch50",
+    "regime=tiny",
+    "report.figures=[svg]",
+    "seed=3",
+    "search.max_ratio=1",
+    "evaluation.resamples=20",
 )  # of the fixture `rnnsearch`
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
 QUICK = ("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0")

@@ -63,7 +63,8 @@ def launch_server() -> Path:
 @functools.cache
 def start_server() -> Path:
     """The socket of the test run's server, which is waited for."""
-    folder, end = launch_server(), time.monotonic() + 300
+    folder = launch_server()
+    end = time.monotonic() + 300
     while not (folder / "socket").exists():
         said = (folder / "log").read_text()
         assert "Traceback" not in said, said
@@ -174,7 +175,9 @@ def _watch(connection: Connection, request: dict[str, Any], port: int) -> None:
             _become(request, rank, port)
         running[process] = rank
     connection.send(list(running))
-    codes, seconds, until = {}, 0.0, time.monotonic() + request["timeout"]
+    codes = {}
+    seconds = 0.0
+    until = time.monotonic() + request["timeout"]
     while running:
         process, status, usage = os.wait4(-1, os.WNOHANG)
         if process in running:

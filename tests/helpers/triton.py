@@ -26,7 +26,9 @@ def speed_up():
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
         sanitize_overflow=False
     )
-    replace, replaced, nothing = interpreter._patch_lang, set(), interpreter._LangPatchScope()
+    replace = interpreter._patch_lang
+    replaced = set()
+    nothing = interpreter._LangPatchScope()
 
     def replace_once(function):
         if function.__module__ not in replaced:

@@ -26,7 +26,8 @@ def forced(network, source, target):
 
 
 def test_force_decoding_repeats_the_probabilities_of_the_search():
-    network, source = make_network(), ["the", "red", "cat"]
+    network = make_network()
+    source = ["the", "red", "cat"]
     trained = make_trained(network, search=dataclasses.replace(SEARCH, nbest=3))
     [found] = trained.search([source])
     finished = [hypothesis for hypothesis in found if hypothesis.finished]
@@ -52,7 +53,8 @@ def test_subwords_are_read_as_words():
     source, target = BpeVocabulary.learn(learn, 262), BpeVocabulary.learn(learn, 270)
     network = make_network("Dot", source, target)
     words, written = ["the", "catamaran", "sees"], ["dogged", "cat"]
-    ids, symbols = source.encode(words), target.encode(written)
+    ids = source.encode(words)
+    symbols = target.encode(written)
     assert len(ids) > 4  # some word has more than one subword
     likelihood = forced(network, ids, symbols)
     groups, rows = np.array(source.word_index(ids)), np.array(target.word_index(symbols))

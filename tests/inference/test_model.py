@@ -36,7 +36,8 @@ def log_probability(model, source: list[str], target: list[str]) -> float:
     translator = model.network
     ids = torch.tensor([model.source.encode(source)])
     memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    state, total = translator.decoder.initial(memory), 0.0
+    state = translator.decoder.initial(memory)
+    total = 0.0
     for word in model.target.encode(target):
         readout, attended = translator.decoder.step(state, memory)
         logits = translator.output.logits(readout)[0, 0].double()
@@ -222,7 +223,8 @@ def test_without_attention_there_are_no_weights(tmp_path):
 def test_characters_are_words_where_the_run_says_so(run, tmp_path):
     content = torch.load(run / "checkpoints/best.ckpt", weights_only=True)
     config = content["hyper_parameters"]["config"]
-    config["tokenizer"]["characters"], config["data"]["languages"] = True, ["th", "en"]
+    config["tokenizer"]["characters"] = True
+    config["data"]["languages"] = ["th", "en"]
     torch.save(content, tmp_path / "th.ckpt")
     assert nmt.load(tmp_path / "th.ckpt").translate("我们认为").source == list("我们认为")
 

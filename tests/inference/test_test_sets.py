@@ -110,7 +110,8 @@ def test_weights_of_an_ensemble_sum_to_one():
 def test_ranks_give_the_records_of_one_process(monkeypatch, world):
     trained = make_trained(make_network())
     expected = translate_set(trained, SENTENCES, "test")
-    nothing, parts = dict.fromkeys(range(5)), []
+    nothing = dict.fromkeys(range(5))
+    parts = []
     monkeypatch.setattr(model, "gather", lambda mine: parts.append(mine) or [nothing, mine])
     for rank in range(world):
         monkeypatch.setattr(model, "rank_and_world", lambda rank=rank: (rank, world))

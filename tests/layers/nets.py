@@ -49,7 +49,8 @@ class Net(Network):
         size = SIZES | sizes
         e, h, n = size["embedding"], size["hidden"], size["alignment"]
         if scoring == "none":
-            encoder, context = ForwardEncoder(size["source"], e, h, unit=unit), FixedContext(h)
+            encoder = ForwardEncoder(size["source"], e, h, unit=unit)
+            context = FixedContext(h)
         else:
             encoder = BidirectionalEncoder(size["source"], e, h, unit=unit)
             scorer = SCORINGS.get(scoring, scoring)

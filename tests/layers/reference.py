@@ -25,11 +25,13 @@ def bidirectional(w, sentence):
     """A.2.1: annotations [→h_j; ←h_j] (S, 2n) and ←h_1 of a list of word ids."""
     n = len(w["ahead"]["U"])
     words = [w["embedding"][x] for x in sentence]
-    ahead, s = [], np.zeros(n)
+    ahead = []
+    s = np.zeros(n)
     for e in words:
         s = gated_unit(w["ahead"], e, s)
         ahead.append(s)
-    back, s = [], np.zeros(n)
+    back = []
+    s = np.zeros(n)
     for e in reversed(words):
         s = gated_unit(w["back"], e, s)
         back.insert(0, s)
@@ -38,7 +40,8 @@ def bidirectional(w, sentence):
 
 def forward_only(w, sentence):
     """→h_j (S, n) and →h_Tx."""
-    s, states = np.zeros(len(w["ahead"]["U"])), []
+    s = np.zeros(len(w["ahead"]["U"]))
+    states = []
     for x in sentence:
         s = gated_unit(w["ahead"], w["embedding"][x], s)
         states.append(s)

@@ -60,7 +60,8 @@ def test_a_window(window):
     attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter)
-    annotations, states = torch.randn(3, 9, 6).double(), torch.randn(3, 2, 5).double()
+    annotations = torch.randn(3, 9, 6).double()
+    states = torch.randn(3, 2, 5).double()
     mask = torch.arange(9) < torch.tensor([[9], [1], [4]])
     memory = Memory(annotations, attention.keys(annotations), mask, annotations[:, 0])
     found = attention(states, memory)
@@ -98,7 +99,8 @@ def test_replaced_weights(kind):
     assert torch.equal(found.log_normaliser, trained.log_normaliser)
     torch.testing.assert_close(found.context, found.weights @ memory.annotations)
     for b, length in enumerate(memory.mask.sum(1).tolist()):
-        before, after = trained.weights[b, :, :length], found.weights[b, :, :length]
+        before = trained.weights[b, :, :length]
+        after = found.weights[b, :, :length]
         assert not found.weights[b, :, length:].any()
         expected = {
             "uniform": torch.full_like(before, 1 / length),

@@ -89,7 +89,8 @@ def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
     source, mask, *_ = batch()
     words = torch.randint(2, 13, (3, 2, 4), generator=torch.Generator().manual_seed(2))  # B, T, K
     parents = torch.tensor([[3, 0, 0], [1, 1, 2], [0, 3, 2]])
-    sentences, rows = torch.arange(3).unsqueeze(1), torch.tensor([2, 0])
+    sentences = torch.arange(3).unsqueeze(1)
+    rows = torch.tensor([2, 0])
     memory, state = net.begin(source, mask)
     assert not state.embedding.any()
     state = reorder(state, sentences.expand(3, 4))

@@ -40,7 +40,9 @@ def test_adadelta_is_the_papers():
     start, gradients = rng.normal(size=(3, 4)), rng.normal(size=(6, 3, 4))
     parameter = torch.nn.Parameter(torch.tensor(start))
     made = make_optimizer([parameter], ADADELTA, 6)
-    x, squares, steps = start.copy(), np.zeros((3, 4)), np.zeros((3, 4))
+    x = start.copy()
+    squares = np.zeros((3, 4))
+    steps = np.zeros((3, 4))
     for gradient in gradients:
         parameter.grad = torch.tensor(gradient)
         made["optimizer"].step()
@@ -59,7 +61,9 @@ def test_adam_is_kingmas():
     start, gradients = rng.normal(size=5), rng.normal(size=(4, 5))
     parameter = torch.nn.Parameter(torch.tensor(start))
     made = make_optimizer([parameter], rule, 4)
-    x, mean, square = start.copy(), np.zeros(5), np.zeros(5)
+    x = start.copy()
+    mean = np.zeros(5)
+    square = np.zeros(5)
     for number, gradient in enumerate(gradients, 1):
         parameter.grad = torch.tensor(gradient)
         made["optimizer"].step()
@@ -118,7 +122,8 @@ def make_model(scoring, monkeypatch):
     sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
     scoring = {"_target_": f"nmt.layers.scoring.{scoring}"}
     config = Config(model=ModelConfig(scoring=scoring, init="glorot", **sizes))
-    model, logged = build_model(config, 11, 13).double(), {}
+    model = build_model(config, 11, 13).double()
+    logged = {}
     monkeypatch.setattr(model, "_log_nll", lambda *_: None)
     monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
     return model, logged

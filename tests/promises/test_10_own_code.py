@@ -67,10 +67,19 @@ FILES = {
 }
 PAIRS = {"train": 40, "valid": 9, "test": 7}
 TYPED = (
-    *("model=mean", "scoring=bilinear", "unit=no_reset", "data=mine", "optimizer=lion"),
-    *("callbacks=gradient_log", "logger=csv", "trainer.profiler=simple"),
-    *("trainer.max_steps=3", "data.batch_size=8", "hydra.run.dir=run"),
-    *("evaluation.scores=[chrf,my_scores.WordRecall]", "evaluation.resamples=50"),
+    "model=mean",
+    "scoring=bilinear",
+    "unit=no_reset",
+    "data=mine",
+    "optimizer=lion",
+    "callbacks=gradient_log",
+    "logger=csv",
+    "trainer.profiler=simple",
+    "trainer.max_steps=3",
+    "data.batch_size=8",
+    "hydra.run.dir=run",
+    "evaluation.scores=[chrf,my_scores.WordRecall]",
+    "evaluation.resamples=50",
 )
 TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training,my_unit]"
 

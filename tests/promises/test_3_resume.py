@@ -19,10 +19,20 @@ from tests.helpers.processes import TINY, run
 
 # Greedy BLEU of such small models rises and falls: some validations are no improvement.
 TYPED = (
-    *("+experiment=rnnsearch50", *TINY, "seed=3", "model.dropout=0.1", "data.batch_size=12"),
-    *("trainer.max_steps=16", "trainer.val_check_interval=4", "trainer.log_every_n_steps=2"),
-    *("callbacks.best.monitor=valid/bleu", "evaluation.valid_sentences=10", "optimizer.lr=0.05"),
-    *("data.train.pairs=120", "data.test.test.pairs=2", "data.test.by_length.pairs=2"),
+    "+experiment=rnnsearch50",
+    *TINY,
+    "seed=3",
+    "model.dropout=0.1",
+    "data.batch_size=12",
+    "trainer.max_steps=16",
+    "trainer.val_check_interval=4",
+    "trainer.log_every_n_steps=2",
+    "callbacks.best.monitor=valid/bleu",
+    "evaluation.valid_sentences=10",
+    "optimizer.lr=0.05",
+    "data.train.pairs=120",
+    "data.test.test.pairs=2",
+    "data.test.by_length.pairs=2",
 )
 BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"

@@ -18,8 +18,13 @@ from tests.helpers.processes import TINY, run, start
 
 # A batch of 13 is no multiple of the devices: the shares of the ranks have weights
 TYPED = (
-    *("+experiment=rnnsearch50", *TINY, "data.batch_size=13", "hydra.run.dir=run"),
-    *("trainer.max_steps=8", "trainer.val_check_interval=4", "trainer.log_every_n_steps=2"),
+    "+experiment=rnnsearch50",
+    *TINY,
+    "data.batch_size=13",
+    "hydra.run.dir=run",
+    "trainer.max_steps=8",
+    "trainer.val_check_interval=4",
+    "trainer.log_every_n_steps=2",
 )
 
 

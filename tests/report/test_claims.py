@@ -216,7 +216,8 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
     [row], table = decide(runs[:3], rule={"above": 0})
     assert row["verdict"] == "runs missing"
     assert table.notes[1:] == [
-        *("c: missing: b", "Missing runs: python -m nmt.train regime=tiny model=b seed=2")
+        "c: missing: b",
+        "Missing runs: python -m nmt.train regime=tiny model=b seed=2",
     ]
     digest = hashlib.sha256((tmp_path / "mine.yaml").read_bytes()).hexdigest()
     assert f"sha256 {digest}." in table.markdown()

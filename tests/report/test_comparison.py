@@ -58,7 +58,8 @@ def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: 
     frame = comparison.differences.query("set == 'newstest'")
     tests = frame.query("score == 'bleu' and bucket == 'all'").set_index(["a", "b"])
     assert len(tests) == 6
-    first, second = runs[0].label, runs[2].label
+    first = runs[0].label
+    second = runs[2].label
     row = tests.loc[first, second]
     assert row["delta"] == pytest.approx(bleu_of(comparison, first) - bleu_of(comparison, second))
     assert row["low"] < row["delta"] < row["high"] < 0

@@ -54,7 +54,8 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
     assert names == ["bleu-by-length", "by-length-details", *fours]
     captions = (tmp_path / "captions.txt").read_text().splitlines()
     assert [line.partition(":")[0] for line in captions][:2] == [
-        *("newstest-bleu-by-length", "newstest-by-length-details")
+        "newstest-bleu-by-length",
+        "newstest-by-length-details",
     ]
     assert captions[0].endswith("Search: beam size 12.")
 
@@ -70,7 +71,10 @@ def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison)
     figure = lengths_figure(comparison, "newstest")
     details = lengths_figure(comparison, "newstest", ["nll_per_word"])
     assert [axes.get_title() for axes in figure.axes[:4]] == [
-        *("BLEU, all", "BLEU, no UNK", "Brevity penalty", "BLEU without brevity penalty")
+        "BLEU, all",
+        "BLEU, no UNK",
+        "Brevity penalty",
+        "BLEU without brevity penalty",
     ]
     assert 5.2 < figure.get_figwidth() < 5.6  # the text of a page
     assert details.axes[0].get_title() == "NLL per word (nats)"

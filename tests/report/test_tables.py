@@ -66,7 +66,8 @@ def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison)
     assert f": {100 * left['value']:.0f}\xa0% [{100 * left['low']:.0f}, " in said
     table = tables.retention_table(comparison, "newstest").frame
     row = table[table["Score"] == "BLEU, all"].set_index("Runs").loc["RNNencdec-50"]
-    share, ends = 100 * left["value"], f"[{100 * left['low']:.0f}, {100 * left['high']:.0f}]"
+    share = 100 * left["value"]
+    ends = f"[{100 * left['low']:.0f}, {100 * left['high']:.0f}]"
     assert row["Left"] == (f"{share:.0f}\xa0%", ends, share)
     assert row["50% lost at"].value == lost
     assert headline(compare_runs([FinishedRun("bare", {})]), "newstest") == ""
@@ -88,7 +89,8 @@ def test_text_of_a_stranger_stays_in_its_cell() -> None:
     hostile = "a|b & 5 % <b>\n\\input{x} \x1b[31m"
     frame = pd.DataFrame({"Run": [hostile], "x_1": [Cell("1.0", "[0.5, 2.0]")]})
     table = Table("t", "A % title\nof two lines", frame, [hostile])
-    markdown, latex = table.markdown(), table.latex()
+    markdown = table.markdown()
+    latex = table.latex()
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(rows) == 3
     assert "a\\|b" in rows[2]

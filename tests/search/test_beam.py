@@ -53,7 +53,8 @@ def test_finds_what_the_reference_search_finds(forbid_unknown, options, beam):
 @pytest.mark.parametrize("attentive", [True, False])
 @pytest.mark.parametrize("state_input", ["previous", "current"])
 def test_searches_the_layers_of_the_project(attentive, state_input):
-    model, chosen = layered_model(attentive, state_input), settings(beam_size=4, nbest=4)
+    model = layered_model(attentive, state_input)
+    chosen = settings(beam_size=4, nbest=4)
     for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
         assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
 
@@ -112,7 +113,8 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
     for _ in range(5):
         ranks = torch.rand(40, 40, generator=draw).argsort(1)
         table = torch.where(ranks < 20, 0.0, -1e4).to(dtype)
-        model, chosen = TableModel(table), settings(beam_size=beam, nbest=beam)
+        model = TableModel(table)
+        chosen = settings(beam_size=beam, nbest=beam)
         [found] = beam_search(model, *pad([[3, 4, 0]]), chosen)
         expected = reference_search(model, torch.tensor([3, 4, 0]), chosen)
         assert [h.tokens for h in found] == [h.tokens for h in expected]
@@ -147,7 +149,8 @@ def test_length_penalty_divides_by_the_symbols_written():
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
     table[END] = torch.tensor([0.3, 1e-30, 0.7])
     table[2] = torch.tensor([0.4, 0.55, 0.05])
-    model, source = TableModel(table.log()), pad([[2, 0]])
+    model = TableModel(table.log())
+    source = pad([[2, 0]])
     [[plain]] = beam_search(model, *source, settings(beam_size=4))
     [[long]] = beam_search(model, *source, settings(beam_size=4, length_penalty=1.0))
     assert plain.tokens == [0]
@@ -165,7 +168,8 @@ class Casts(TorchDispatchMode):
 
     def __init__(self, weight):
         super().__init__()
-        self.weight, self.count = weight, 0
+        self.weight = weight
+        self.count = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         cast = function is torch.ops.aten._to_copy.default

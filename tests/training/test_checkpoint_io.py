@@ -17,7 +17,9 @@ def content(step, **more):
 
 
 def test_one_file_for_each_moment(tmp_path):
-    writer, best, last = AtomicCheckpointIO(), tmp_path / "best.ckpt", tmp_path / "last.ckpt"
+    writer = AtomicCheckpointIO()
+    best = tmp_path / "best.ckpt"
+    last = tmp_path / "last.ckpt"
     for step, improved in ((1, True), (2, False), (3, True)):
         for path in (best, last) if improved else (last,):
             writer.save_checkpoint(content(step), path)
@@ -34,7 +36,9 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
         raise OSError("operation not supported")
 
     monkeypatch.setattr(os, "link", refuse)
-    writer, best, last = AtomicCheckpointIO(), tmp_path / "best.ckpt", tmp_path / "last.ckpt"
+    writer = AtomicCheckpointIO()
+    best = tmp_path / "best.ckpt"
+    last = tmp_path / "last.ckpt"
     for path in (best, last):
         writer.save_checkpoint(content(1), path)
     assert not best.samefile(last)

@@ -47,12 +47,14 @@ def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
     data, make = parts
     # the 8th update is in the second epoch
     kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=8, save_top_k=-1)
-    whole, model = trainer(tmp_path, kept, max_epochs=2), make()
+    whole = trainer(tmp_path, kept, max_epochs=2)
+    model = make()
     whole.fit(model, data)
     assert whole.global_step == 2 * data.schedule.updates_per_epoch()
     assert 0 < float(whole.callback_metrics["valid/nll_per_word"]) < 6
 
-    resumed, again = trainer(tmp_path / "resumed", max_epochs=2), make()
+    resumed = trainer(tmp_path / "resumed", max_epochs=2)
+    again = make()
     resumed.fit(again, data, ckpt_path=tmp_path / "step=8.ckpt")
     assert resumed.global_step == whole.global_step
     for name, weight in model.state_dict().items():

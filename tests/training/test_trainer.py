@@ -29,9 +29,13 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
     config = load(
         composer(
             *TYPED,
-            *("trainer.max_steps=7", "trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"),
-            *("trainer.val_check_interval=6", "trainer.precision=bf16-mixed"),
-            *("+trainer.limit_val_batches=2", "trainer.gradient_clip_val=0.5"),
+            "trainer.max_steps=7",
+            "trainer.accumulate_grad_batches=3",
+            "trainer.max_epochs=2",
+            "trainer.val_check_interval=6",
+            "trainer.precision=bf16-mixed",
+            "+trainer.limit_val_batches=2",
+            "trainer.gradient_clip_val=0.5",
         )
     )
     trainer = make_trainer(config.trainer, tmp_path)

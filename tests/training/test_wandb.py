@@ -45,10 +45,19 @@ def rows(folder: Path) -> list[dict]:
 def test_no_row_of_ones_own_callbacks_is_lost(tmp_path):
     (tmp_path / "own.py").write_text(CALLBACKS)
     typed = (
-        *("+experiment=rnnsearch50", *TINY, "logger=wandb", "hydra.run.dir=run", "resume=auto"),
-        *("trainer.max_steps=8", "trainer.val_check_interval=4", "trainer.log_every_n_steps=1"),
-        *("+callbacks.a._target_=own.Own", "+callbacks.a.name=train/own", "trust=[own]"),
-        *("+callbacks.b._target_=own.Own", "+callbacks.b.name=mine/own"),
+        "+experiment=rnnsearch50",
+        *TINY,
+        "logger=wandb",
+        "hydra.run.dir=run",
+        "resume=auto",
+        "trainer.max_steps=8",
+        "trainer.val_check_interval=4",
+        "trainer.log_every_n_steps=1",
+        "+callbacks.a._target_=own.Own",
+        "+callbacks.a.name=train/own",
+        "trust=[own]",
+        "+callbacks.b._target_=own.Own",
+        "+callbacks.b.name=mine/own",
         "+callbacks.c._target_=own.Direct",
     )
     place = "nmt.training.callbacks:Seeds.on_train_batch_start"

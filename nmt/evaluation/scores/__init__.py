@@ -21,11 +21,21 @@ NO_UNK = bleu.BleuNoUnk()
 REGISTERED: dict[str, Score] = {
     score.key: score
     for score in (
-        *(bleu.Bleu(), text.SacreBleu(), text.ChrF(), text.Ter()),
-        *(model.NllPerSentence(), model.NllPerWord(), model.Perplexity()),
-        *(bleu.LengthRatio(), bleu.BrevityPenalty(), bleu.BleuPrecisions()),
-        *(model.AttentionEntropy(), model.EosWeight()),
-        *(model.AlignmentErrorRate(), model.AlignmentPrecision(), model.AlignmentRecall()),
+        bleu.Bleu(),
+        text.SacreBleu(),
+        text.ChrF(),
+        text.Ter(),
+        model.NllPerSentence(),
+        model.NllPerWord(),
+        model.Perplexity(),
+        bleu.LengthRatio(),
+        bleu.BrevityPenalty(),
+        bleu.BleuPrecisions(),
+        model.AttentionEntropy(),
+        model.EosWeight(),
+        model.AlignmentErrorRate(),
+        model.AlignmentPrecision(),
+        model.AlignmentRecall(),
         model.EosShare(),
     )
 }

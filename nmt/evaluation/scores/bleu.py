@@ -142,7 +142,8 @@ class LengthRatio(Ratio):
     digits = 3
     higher_is_better: ClassVar[bool | None] = None
     field = "bleu_stats"
-    above, below = HYPOTHESIS_LENGTH, REFERENCE_LENGTH
+    above = HYPOTHESIS_LENGTH
+    below = REFERENCE_LENGTH
 
 
 class BrevityPenalty(LengthRatio):

@@ -86,7 +86,8 @@ class AlignmentPrecision(Ratio):
     digits = 3
     higher_is_better: ClassVar[bool | None] = True
     field = "alignment_counts"
-    above, below = HITS_POSSIBLE, LINKS
+    above = HITS_POSSIBLE
+    below = LINKS
 
 
 class AlignmentRecall(AlignmentPrecision):
@@ -94,7 +95,8 @@ class AlignmentRecall(AlignmentPrecision):
 
     key = "recall"
     title = "Alignment recall"
-    above, below = HITS_SURE, SURE
+    above = HITS_SURE
+    below = SURE
 
 
 class EosShare(AlignmentPrecision):
@@ -103,7 +105,8 @@ class EosShare(AlignmentPrecision):
     key = "eos_share"
     title = "Words that attend most to </s>"
     higher_is_better = None
-    above, below = ON_EOS, WORDS
+    above = ON_EOS
+    below = WORDS
 
 
 class AlignmentErrorRate(AlignmentPrecision):

@@ -59,7 +59,8 @@ class FusedAdadelta(Adadelta):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        clip, self._clip = self._clip, None
+        clip = self._clip
+        self._clip = None
         for group in self.param_groups:
             lr, rho, eps, decay = (float(group[x]) for x in ("lr", "rho", "eps", "weight_decay"))
             lists: list[list[Tensor]] = [[] for _ in range(5)]

@@ -43,7 +43,8 @@ def steps_for(example: Tensor) -> Any:
 def using(module: Any) -> Iterator[None]:
     """Within this context `steps_for` always returns `module`."""
     global chosen
-    previous, chosen = chosen, module
+    previous = chosen
+    chosen = module
     try:
         yield
     finally:

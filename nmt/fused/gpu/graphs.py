@@ -59,7 +59,9 @@ class LossGraphs:
     """
 
     def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
-        self.enabled, self.rehearse, self.failed = enabled, rehearse, False
+        self.enabled = enabled
+        self.rehearse = rehearse
+        self.failed = False
         self.replays = 0  # number of replays so far
         self._stream: Any = None
         self.clear()
@@ -124,7 +126,8 @@ class LossGraphs:
 
     def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
         """Captures the graph of a padded shape; on a CPU, `replay` computes the loss again."""
-        batch, device = tuple(part.clone() for part in words), words[0].device
+        batch = tuple(part.clone() for part in words)
+        device = words[0].device
 
         def compute() -> Tensor:
             loss, grads = differentiate(network, named, batch)
@@ -160,7 +163,8 @@ class Replay(Function):
             buffer.copy_(part)
         graph.replay()
         graphs.replays += 1
-        ctx.graphs, ctx.number = graphs, graphs.replays
+        ctx.graphs = graphs
+        ctx.number = graphs.replays
         return graph.loss.clone()
 
     @staticmethod
@@ -183,10 +187,12 @@ def differentiate(
     for aliases of the parameters, which get new nodes.
     """
     module: Any = nn.Module()
-    module.network, module.forward = network, network.loss
+    module.network = network
+    module.forward = network.loss
     aliases = {f"network.{name}": p.detach().requires_grad_() for name, p in named.items()}
     device = words[0].device.type
-    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device)
+    enabled = torch.is_autocast_enabled(device)
     # a cached autocast weight would be stale at replay
     with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
         loss: Tensor = functional_call(module, aliases, words)
@@ -201,7 +207,8 @@ def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: 
     Padding adds nothing to the loss. Added sentences have an all-True source mask: a softmax over no
     position is NaN.
     """
-    rows, columns = -len(source) % SENTENCES, -source.shape[1] % LENGTH
+    rows = -len(source) % SENTENCES
+    columns = -source.shape[1] % LENGTH
     target_padding = (0, -target.shape[1] % LENGTH, 0, rows)
     source, source_mask = pad(source, (0, columns, 0, rows)), pad(source_mask, (0, columns))
     if rows:

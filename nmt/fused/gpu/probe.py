@@ -44,7 +44,8 @@ def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict
     network.decoder.readout.bias.data[::2] += 3
     words = torch.arange(10, device=device).view(2, 5)
     mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)
-    named, batch = dict(network.named_parameters()), (words, mask, words[:, :3], mask[:, :3])
+    named = dict(network.named_parameters())
+    batch = (words, mask, words[:, :3], mask[:, :3])
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
     with backend.using(module), autocast:
         loss, gradients = differentiate(network, named, batch)

@@ -66,7 +66,8 @@ def build_page(
         "alignments": alignments,
         "translations": translations,
     }
-    program, library = embed.program("main.mjs"), embed.chart_library()
+    program = embed.program("main.mjs")
+    library = embed.chart_library()
     digests = [hashlib.sha256(text.encode()).digest() for text in (program, library)]
     scripts = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
     missing = {

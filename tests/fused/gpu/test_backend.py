@@ -88,7 +88,9 @@ class Broken:
     """A kernel whose launch raises an error, from its first or a later one on."""
 
     def __init__(self, kernel, error, launches=0):
-        self.kernel, self.error, self.left = kernel, error, launches
+        self.kernel = kernel
+        self.error = error
+        self.left = launches
 
     def __getitem__(self, grid):
         self.left -= 1
@@ -193,7 +195,8 @@ def test_without_triton(goes_on, monkeypatch):
 @pytest.mark.parametrize("captured", [0, 1])  # shapes that were captured before
 def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
     """Everything that the graphs held is freed."""
-    capture, held = graphs.LossGraph, weakref.WeakSet()
+    capture = graphs.LossGraph
+    held = weakref.WeakSet()
 
     def fail(batch, *rest):
         held.add(batch[0])
@@ -214,7 +217,8 @@ def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
 class Captured:
     """A generator of random numbers that a failed capture has left behind, as CUDA's."""
 
-    device, captured = GPU, False
+    device = GPU
+    captured = False
 
     def get_state(self):
         return torch.get_rng_state()
@@ -229,7 +233,8 @@ class Captured:
 
 def test_a_generator_left_capturing(goes_on, monkeypatch):
     """Dropout on a GPU then raises, until the generator has the state of another one."""
-    generator, dropout = Captured(), nn.functional.dropout
+    generator = Captured()
+    dropout = nn.functional.dropout
 
     def drop(*given, **options):
         if generator.captured:

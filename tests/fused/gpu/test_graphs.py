@@ -64,7 +64,8 @@ def test_dropout_depends_on_the_seed_alone():
     nets = [make(recurrence="fused").train() for _ in range(2)]
     for part in (part for net in nets for part in net.modules() if isinstance(part, nn.Dropout)):
         part.p = 0.4
-    graphs, found = rehearsed(), []
+    graphs = rehearsed()
+    found = []
     for words in (BATCHES[0], BATCHES[1], BATCHES[0]):
         losses = []
         for net, way in ((nets[0], None), (nets[1], graphs)):
@@ -96,7 +97,8 @@ def test_gradients_accumulate_with_a_validation_in_between(device):
 
 
 def test_a_backward_pass_after_a_later_batch_is_refused():
-    net, graphs = make(recurrence="fused"), rehearsed()
+    net = make(recurrence="fused")
+    graphs = rehearsed()
     first = graphs.loss(net, BATCHES[0])
     graphs.loss(net, BATCHES[4])
     with pytest.raises(RuntimeError, match=r"model\.graphs=false"):
@@ -104,7 +106,8 @@ def test_a_backward_pass_after_a_later_batch_is_refused():
 
 
 def test_other_weights_and_frozen_ones_are_captured_anew():
-    net, graphs = make(recurrence="fused"), rehearsed()
+    net = make(recurrence="fused")
+    graphs = rehearsed()
     learn(net, graphs, BATCHES[0])
     twin = copy.deepcopy(graphs)
     assert (len(graphs.graphs), len(twin.graphs), twin.rehearse) == (1, 0, True)
@@ -138,7 +141,8 @@ def test_bf16_casts_the_weights_of_each_update(device):
 class Step(nn.Module):
     def __init__(self, net, graphs):
         super().__init__()
-        self.net, self.graphs = net, graphs
+        self.net = net
+        self.graphs = graphs
 
     def forward(self, *words):
         return self.graphs.loss(self.net, words)

@@ -43,11 +43,9 @@ def test_what_the_probe_compares_over_several_blocks(scorer, dtype, device, smal
 
 
 @ON_DEVICES
+# The keys of `general` are annotations, which autocast leaves as float32.
 @pytest.mark.parametrize(
-    (
-        "scoring",
-        "autocast",
-    ),  # the keys of `general` are annotations, which autocast leaves as float32
+    ("scoring", "autocast"),
     [("scaled_dot", False), ("general", True), ("none", True)],
 )
 def test_whole_model(scoring, device, autocast):
@@ -74,10 +72,12 @@ def test_whole_model(scoring, device, autocast):
 def example(device, dtype=torch.float32, scale=1.0):
     """Readouts, W_o and bias as `dtype` holds them, words, and weights with a 0 among them."""
     torch.manual_seed(0)
-    rows, W_o = torch.randn(ROWS, MAXOUT), scale * torch.randn(VOCABULARY, MAXOUT)
+    rows = torch.randn(ROWS, MAXOUT)
+    W_o = scale * torch.randn(VOCABULARY, MAXOUT)
     parts = (part.to(dtype).float().to(device) for part in (rows, W_o, torch.randn(VOCABULARY)))
     words = torch.randint(0, VOCABULARY, (ROWS,), device=device)
-    words[0], words[1] = 0, VOCABULARY - 1
+    words[0] = 0
+    words[1] = VOCABULARY - 1
     weight = torch.rand(ROWS, device=device)
     weight[2] = 0
     return [*parts, words], weight

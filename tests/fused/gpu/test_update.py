@@ -36,7 +36,8 @@ class Updates(pl.Callback):
     """What each update launched, from the end of the one before: its batch included."""
 
     def __init__(self, launches):
-        self.launches, self.made = launches, []
+        self.launches = launches
+        self.made = []
 
     def on_train_start(self, trainer, pl_module):
         self.launches.take()
@@ -78,7 +79,8 @@ def updates(composer, folder, *typed, sizes, experiment="rnnsearch50"):
             config.trainer, folder, [Seeds(config.seed), TrainingRecord(), made], []
         )
         strategy = trainer.strategy
-        strategy._root_device, strategy.accelerator = GPU, Host()
+        strategy._root_device = GPU
+        strategy.accelerator = Host()
         strategy.precision_plugin = MixedPrecision("bf16-mixed", "cuda")
         strategy.model_to_device = strategy.teardown = lambda: None
         batches = [

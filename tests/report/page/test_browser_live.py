@@ -106,7 +106,8 @@ def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: 
     assert fixed.locator("canvas.states").get_attribute("width") == "6"
     assert "writing" in fixed.inner_text()
     other = search.locator(".bars").last.locator("tbody button").first
-    wanted, before = other.inner_text(), words(live, 1)
+    wanted = other.inner_text()
+    before = words(live, 1)
     translated_after(live, other.click)
     assert words(live, 1)[:2] == before[:2]
     assert words(live, 1)[2] == wanted != before[2]

@@ -102,7 +102,8 @@ def test_the_page_computes_and_searches_as_torch_does(
 
 def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
     trained = drawn_model(spread=1.0, seed=4)
-    texts, models = sentences(5, 14), []
+    texts = sentences(5, 14)
+    models = []
     for settings in (
         {"max_ratio": 0.29},
         {"min_ratio": 1.5},
@@ -139,7 +140,8 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
     with torch.no_grad():
         trained.network.output.bias[1] = 9.0  # it writes little else
     text = "the zebra is constructor after the quagga"
-    modes, same = ("none", "copy", "dictionary"), rounded(trained)
+    modes = ("none", "copy", "dictionary")
+    same = rounded(trained)
     jobs = [(trained, {"replace_unk": mode}) for mode in modes]
     for mode, [record] in zip(modes, in_the_page(tmp_path, [text], *jobs), strict=True):
         assert 1 in record["ids"]

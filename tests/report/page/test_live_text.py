@@ -21,11 +21,36 @@ x.y www.a.fr/é?q=1 me@b.org '' `` ` ' DOTMULTI naïve œuvre ÉTÉ Ærø ﬁn �
 """
 PIECES = [
     *WORDS.split(),
-    *("1 000", "5 %", "nº 3", "\\", '"', '",', ',"'),
-    *("\u0939\u093f\u0928\u094d\u0926\u0940", "\U0001f469\u200d\U0001f52c", "e\u0301"),
-    *("\u200b", "\u200d", "\ufeff", "\xad", "m\u0323\u0301", "\u0438\u0301"),
-    *("1\ufe0f\u20e3", "\u2764\ufe0f", "\u2205\u0338", "\U000f0001", "\u202eabc", "\xa0"),
-    *("\u2009", "\u3000", "\u2028", "\x1c", "\x85", "\t", "  ", "\U000e0041"),
+    "1 000",
+    "5 %",
+    "nº 3",
+    "\\",
+    '"',
+    '",',
+    ',"',
+    "\u0939\u093f\u0928\u094d\u0926\u0940",
+    "\U0001f469\u200d\U0001f52c",
+    "e\u0301",
+    "\u200b",
+    "\u200d",
+    "\ufeff",
+    "\xad",
+    "m\u0323\u0301",
+    "\u0438\u0301",
+    "1\ufe0f\u20e3",
+    "\u2764\ufe0f",
+    "\u2205\u0338",
+    "\U000f0001",
+    "\u202eabc",
+    "\xa0",
+    "\u2009",
+    "\u3000",
+    "\u2028",
+    "\x1c",
+    "\x85",
+    "\t",
+    "  ",
+    "\U000e0041",
 ]
 
 
@@ -50,7 +75,8 @@ console.log(JSON.stringify(found));
 
 
 def held_to_python(languages: list[str], lines: list[str], folder: Path) -> None:
-    wanted, cases = {}, []
+    wanted = {}
+    cases = []
     for language in languages:
         moses = tokeniser(language, characters=language == "zh")
         words = [moses.tokenise(line) for line in lines]
