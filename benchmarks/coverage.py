@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import (
     LONG,

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt.config import OptimizerConfig, SearchConfig
+from nmt.config.schema import OptimizerConfig, SearchConfig
 from nmt.fused import fuse, is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from nmt.config import TrainConfig
+    from nmt.config.commands import TrainConfig
     from nmt.inference.sentence import ScoredSentence
     from nmt.report.comparison import Comparison
 
@@ -35,7 +35,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
 
     from nmt.cli.composition import conf_folder, register_configs, with_plus
     from nmt.cli.errors import explaining
-    from nmt.config import TrainConfig
+    from nmt.config.commands import TrainConfig
     from nmt.config.loading import load
 
     register_configs(["train"])
@@ -82,7 +82,7 @@ def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison
         InputError: if there is no readable run or system.
         TypeError: for an unknown key.
     """
-    from nmt.config import CompareConfig
+    from nmt.config.commands import CompareConfig
     from nmt.report.comparison import compare
 
     return compare(CompareConfig(runs=list(map(str, as_list(runs))), **settings))

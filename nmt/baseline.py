@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from nmt.cli.command import command
-from nmt.config import BaselineConfig
+from nmt.config.commands import BaselineConfig
 
 # The part of the configuration that applies to a phrase-based system
 SECTIONS = (

@@ -16,7 +16,7 @@ from types import ModuleType
 from nmt.api import compare_runs
 from nmt.cli.command import command
 from nmt.cli.composition import chosen_file
-from nmt.config import CompareConfig
+from nmt.config.commands import CompareConfig
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 
 from nmt.cli.command import command
-from nmt.config import EvaluateConfig
+from nmt.config.commands import EvaluateConfig
 
 
 @command("evaluate")

@@ -9,7 +9,7 @@ python -m nmt.prepare data=text data.train.source=train.en data.train.target=tra
 from __future__ import annotations
 
 from nmt.cli.command import command
-from nmt.config import TrainConfig
+from nmt.config.commands import TrainConfig
 
 
 @command("prepare")

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt.cli.command import command
-from nmt.config import ScoreConfig
+from nmt.config.commands import ScoreConfig
 
 if TYPE_CHECKING:
     from nmt.inference.sentence import ScoredSentence

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from nmt.cli.command import command
-from nmt.config import TrainConfig
+from nmt.config.commands import TrainConfig
 from nmt.training.signals import Stop, stoppable
 from nmt.utils.environment import output_folder
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli.command import command
-from nmt.config import TranslateConfig
+from nmt.config.commands import TranslateConfig
 
 if TYPE_CHECKING:
     from nmt.inference.sentence import ScoredSentence

@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 
-from nmt.config import TextConfig
 from nmt.config.commands import SCHEMAS
 from nmt.config.keys import entries
+from nmt.config.schema import TextConfig
 from tests.helpers import ROOT
 
 BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["nmt"]["budget"]

@@ -49,7 +49,7 @@ def compare_sweep(sweep: Path) -> None:
     command = command_line("compare", [f"runs=[{quoted(str(sweep))}]"])
     try:
         if any(sweep.glob("*/")):  # a sweep that was refused has none
-            from nmt.config import CompareConfig
+            from nmt.config.commands import CompareConfig
             from nmt.report.comparison import compare
             from nmt.report.write import write_comparison
 

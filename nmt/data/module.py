@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nmt.config import DataConfig, FilterConfig, TextConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Facts, Stored, build_once, map_chunks, write_rows
 from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source

@@ -17,7 +17,7 @@ from typing import Any
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from nmt.config import DataConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, TokenizerConfig
 
 # Languages with Moses rules; sacremoses handles two of them without a list of abbreviations.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}

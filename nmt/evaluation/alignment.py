@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import TextConfig
+from nmt.config.schema import TextConfig
 from nmt.utils.errors import InputError
 
 Link = tuple[int, int]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import interval_row, resampled_sums

@@ -10,8 +10,9 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 
-from nmt.config import Config, LinesConfig
+from nmt.config.commands import LinesConfig
 from nmt.config.overrides import apply_overrides
+from nmt.config.schema import Config
 from nmt.inference.model import Model
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint

@@ -20,8 +20,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 import torch
 
-from nmt.config import Config, SearchConfig
 from nmt.config.loading import section
+from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
 from nmt.data.tokenise import split, tokenisers

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, TextConfig
+from nmt.config.schema import Config, TextConfig
 from nmt.data.pairs import Pairs
 from nmt.data.prepare import held_out_pairs, tokenise_text
 from nmt.data.tokenise import tokenisers

@@ -12,8 +12,8 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.config.loading import load_plain
+from nmt.config.schema import ModelConfig
 from nmt.data.batch import Batch
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs

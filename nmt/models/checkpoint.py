@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 
-from nmt.config import Config, TrainConfig
 from nmt.config.code import reject_untrusted_targets
+from nmt.config.commands import TrainConfig
 from nmt.config.loading import load_plain
+from nmt.config.schema import Config
 from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.layers import Network
 from nmt.models.networks import build_network

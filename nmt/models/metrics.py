@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import Metric
 
-from nmt.config import Config, SearchConfig
+from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights

@@ -8,9 +8,8 @@ from typing import Any
 from hydra.utils import get_class
 from torch import nn
 
-from nmt.config import Config, ModelConfig
 from nmt.config.code import errors_naming
-from nmt.config.schema import to_containers
+from nmt.config.schema import Config, ModelConfig, to_containers
 from nmt.fused import fuse
 from nmt.fused.gpu import backend
 from nmt.layers import (

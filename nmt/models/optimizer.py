@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from nmt.config import OptimizerConfig
 from nmt.config.code import errors_naming
+from nmt.config.schema import OptimizerConfig
 from nmt.fused.gpu.backend import has_kernels
 
 FASTEST = {  # torch's fastest implementation of the same update

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import PhraseBasedConfig
+from nmt.config.commands import PhraseBasedConfig
 from nmt.utils.environment import need
 from nmt.utils.progress import Stage
 

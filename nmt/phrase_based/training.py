@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import BaselineConfig, Config
+from nmt.config.commands import BaselineConfig
+from nmt.config.schema import Config
 from nmt.data.prepare import Prepared
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system

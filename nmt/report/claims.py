@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from nmt.config import EvaluationConfig
 from nmt.config.keys import CONFIDENCE
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nmt.config import CompareConfig, EvaluationConfig
+from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE, EDGES
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
 from nmt.evaluation.curves import length_curves

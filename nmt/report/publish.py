@@ -9,7 +9,7 @@ from typing import Any
 
 from pytorch_lightning.loggers import Logger
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.table import score_table, write_scores

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page

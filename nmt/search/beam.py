@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import SearchConfig
+from nmt.config.schema import SearchConfig
 from nmt.data.vocabulary import END, UNKNOWN
 from nmt.layers import reorder, select
 from nmt.search.candidates import best_continuations, take

@@ -15,9 +15,8 @@ from pytorch_lightning.strategies.launchers.subprocess_script import _Subprocess
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from nmt.config import Config
 from nmt.config.code import user_code
-from nmt.config.schema import class_name, scoring_of
+from nmt.config.schema import Config, class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.prepare import Prepared

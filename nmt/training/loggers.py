@@ -8,7 +8,7 @@ from typing import Any
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.training.trainer import make_object, target_of
 from nmt.utils.environment import WITHOUT_KEY, command_name, has_wandb_key, rank, sweep_folder
 from nmt.utils.errors import InputError

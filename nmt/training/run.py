@@ -14,10 +14,10 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
-from nmt.config import Config, EvaluateConfig, TrainConfig
 from nmt.config.code import user_code
+from nmt.config.commands import EvaluateConfig, TrainConfig
 from nmt.config.overrides import apply_overrides, merge_overrides, refuse_changes, refuse_other_kind
-from nmt.config.schema import to_containers
+from nmt.config.schema import Config, to_containers
 from nmt.data.prepare import Prepared, prepare
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores

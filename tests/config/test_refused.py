@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from docs.configuration import reference
 from nmt.cli.composition import conf_folder
-from nmt.config import TrainConfig
-from nmt.config.commands import SCHEMAS
+from nmt.config.commands import SCHEMAS, TrainConfig
 from nmt.config.keys import entries
 from nmt.config.loading import check_bounds
 from nmt.utils.errors import InputError

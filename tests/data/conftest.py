@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, TextConfig
+from nmt.config.schema import Config, TextConfig
 
 WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "encore")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data import cache as module
 from nmt.data import prepare as steps
 from nmt.data.cache import MANY, build_once, map_chunks, write_rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, TextConfig
+from nmt.config.schema import Config, TextConfig
 from nmt.data.prepare import prepare
 from nmt.utils.errors import InputError
 

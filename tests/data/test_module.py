@@ -11,7 +11,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.batch import Batch
 from nmt.data.module import MicroBatches, TranslationData
 from nmt.data.prepare import prepare

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config import Config, TextConfig
+from nmt.config.schema import Config, TextConfig
 from nmt.data.prepare import Prepared, held_out_pairs, prepare, tokenise_text
 from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.utils.errors import InputError

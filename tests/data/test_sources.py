@@ -13,7 +13,7 @@ import datasets
 import pytest
 
 from nmt import grammar
-from nmt.config import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
 from nmt.data.prepare import tokenise_text
 from nmt.data.sources import SIDES, open_source
 from nmt.utils.errors import InputError

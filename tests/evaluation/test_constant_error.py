@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import damaged
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import Rates, References, constant_error_records
 from nmt.evaluation.curves import difference, length_curves
 from nmt.evaluation.records import system_record

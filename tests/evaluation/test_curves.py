@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.curves import (
     FEWEST,
     LONG,

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import keep_statistics, score_set

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from omegaconf import OmegaConf
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.inference.live_export import export_live, rounded_to_8_bits
 from nmt.inference.model import Model

@@ -5,9 +5,8 @@ from pathlib import Path
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config import Config
 from nmt.config.loading import load
-from nmt.config.schema import to_containers
+from nmt.config.schema import Config, to_containers
 from nmt.data.vocabulary import WordVocabulary
 from nmt.models import build_model
 

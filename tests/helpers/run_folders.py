@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.config import EvaluationConfig
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.records import write_alignments, write_translations
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import score_set

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import torch
 
-from nmt.config import Config, ModelConfig, SearchConfig, TextConfig
+from nmt.config.schema import Config, ModelConfig, SearchConfig, TextConfig
 from nmt.data.pairs import Pairs, encode
 from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.model import Model

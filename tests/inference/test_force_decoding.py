@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import SearchConfig
+from nmt.config.schema import SearchConfig
 from nmt.data.batch import collate
 from nmt.data.vocabulary import END, UNKNOWN, BpeVocabulary, WordVocabulary
 from nmt.inference.model import Model

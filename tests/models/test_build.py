@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig
 from nmt.config.code import reject_untrusted_targets, user_code
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.batch import collate
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig, OptimizerConfig
+from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
 from nmt.models import build_model, optimizer
 from nmt.models.optimizer import make_optimizer

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nmt.config import BaselineConfig, PhraseBasedConfig
+from nmt.config.commands import BaselineConfig, PhraseBasedConfig
 from nmt.phrase_based import training
 from nmt.phrase_based.system import PhraseBased, check_installed, train_system
 from nmt.utils.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.report import publish
 from nmt.report.comparison import compare_runs
 from nmt.report.figures import caption, draw_figures, lengths_figure

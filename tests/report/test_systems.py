@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from nmt.config import CompareConfig
+from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
 from nmt.report.comparison import Comparison, compare
 from nmt.report.systems import OUTPUT as OUTPUTS

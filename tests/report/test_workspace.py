@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.compare import main
-from nmt.config import CompareConfig
+from nmt.config.commands import CompareConfig
 from nmt.report import workspace
 from nmt.report.comparison import Comparison
 from nmt.utils.errors import InputError, RunError

@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from nmt.config import SearchConfig
+from nmt.config.schema import SearchConfig
 from nmt.layers import AttentionOutput, DecoderState, Memory
 from nmt.search import Hypothesis, Searchable
 from tests.layers.nets import Net

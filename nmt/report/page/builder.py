@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report import tables
 from nmt.report.comparison import LEVEL, Comparison

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.data.tokenise import tokeniser
 from nmt.report.heatmap import spread
 from nmt.report.page import embed

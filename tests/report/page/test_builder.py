@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics import BLEU
 
-from nmt.config import PageConfig
+from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison, compare_runs
 from nmt.report.page import embed, live, payload
 from nmt.report.page.builder import build_page
