@@ -1,4 +1,4 @@
-"""Measures how often intervals of `nmt.evaluation.curves` contain the true value, by simulation.
+"""Measures how often intervals of `nmt.evaluation.length_curve` contain the true value, by simulation.
 
     python -m benchmarks.coverage [--sets 1000] [--only natural]
     python -m benchmarks.coverage --constant 0.25 [--sets 1000]
@@ -32,7 +32,7 @@ import numpy as np
 
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.curves import (
+from nmt.evaluation.length_curve import (
     LONG,
     LOST,
     SHORT,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import nmt
 from nmt.data.module import TranslationData
-from nmt.data.prepare import prepare
+from nmt.data.preparation import prepare
 from nmt.models import build_model
 
 

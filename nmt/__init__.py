@@ -14,8 +14,7 @@ if sys.platform == "win32":
     raise SystemExit(2)
 
 if TYPE_CHECKING:
-    from nmt.api import compare_runs as compare
-    from nmt.api import configure, plot_alignment, plot_by_length, scores
+    from nmt.api import compare, configure, plot_alignment, plot_by_length, scores
     from nmt.inference.load import load_model as load
     from nmt.inference.model import Model
     from nmt.inference.sentence import ScoredSentence
@@ -40,7 +39,7 @@ _HOMES = {
     "InputError": "nmt.utils.errors.InputError",
     "Model": "nmt.inference.model.Model",
     "ScoredSentence": "nmt.inference.sentence.ScoredSentence",
-    "compare": "nmt.api.compare_runs",
+    "compare": "nmt.api.compare",
     "configure": "nmt.api.configure",
     "load": "nmt.inference.load.load_model",
     "plot_alignment": "nmt.api.plot_alignment",

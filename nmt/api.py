@@ -58,7 +58,7 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    from nmt.evaluation.table import COLUMNS
+    from nmt.evaluation.scores_csv import COLUMNS
     from nmt.report.runs import find_runs
 
     tables = [run.scores.assign(run=run.label) for run in find_runs(as_list(runs))]
@@ -66,7 +66,7 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
     return table[["run", *COLUMNS]]
 
 
-def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
+def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
     """Compares runs with each other and with other systems, as `nmt.compare` does.
 
     Args:
@@ -83,9 +83,9 @@ def compare_runs(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison
         TypeError: for an unknown key.
     """
     from nmt.config.commands import CompareConfig
-    from nmt.report.comparison import compare
+    from nmt.report.comparison import build_comparison
 
-    return compare(CompareConfig(runs=list(map(str, as_list(runs))), **settings))
+    return build_comparison(CompareConfig(runs=list(map(str, as_list(runs))), **settings))
 
 
 def plot_alignment(

@@ -30,13 +30,13 @@ SECTIONS = (
 def main(composed: BaselineConfig) -> None:
     """Trains, tunes and tests the baseline, then writes results.json."""
     from nmt.config.schema import to_containers
-    from nmt.data.tokenise import tokenisers
     from nmt.evaluation.records import system_record
     from nmt.inference.test_sets import evaluate, read_sets
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
-    from nmt.report.publish import publish
+    from nmt.text.tokenise import tokenisers
     from nmt.training.outcome import describe_run
+    from nmt.training.publish import publish
     from nmt.training.run import make_baseline_run
 
     run = make_baseline_run(composed)

@@ -9,11 +9,8 @@ python -m nmt.compare source=news.de reference=news.en +systems.a=a.txt +systems
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
-from types import ModuleType
 
-from nmt.api import compare_runs
 from nmt.cli.command import command
 from nmt.cli.composition import chosen_file
 from nmt.config.commands import CompareConfig
@@ -21,31 +18,21 @@ from nmt.config.commands import CompareConfig
 log = logging.getLogger(__name__)
 
 
-class _Callable(ModuleType):
-    """Makes this module callable, since importing it replaces the function `nmt.compare`."""
-
-    __call__ = staticmethod(compare_runs)
-
-
-sys.modules[__name__].__class__ = _Callable
-
-
 @command("compare")
 def main(config: CompareConfig) -> None:
     from nmt.report.claims import decide_claims
-    from nmt.report.comparison import compare
+    from nmt.report.comparison import build_comparison
     from nmt.report.write import write_comparison
-    from nmt.utils.errors import RunError, first_line
     from nmt.utils.files import locked
     from nmt.utils.progress import Stage
 
     output = Path(config.output)
     if config.wandb is not None:
-        from nmt.report.workspace import build_workspace, check_project
+        from nmt.report.workspace import check_project, save_workspace
 
         check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    comparison = compare(config, shown=True)
+    comparison = build_comparison(config, shown=True)
     decided = None
     if config.claims:
         runs = [run for run in comparison.runs if not run.external]
@@ -53,11 +40,7 @@ def main(config: CompareConfig) -> None:
     with locked(output, "output"), Stage("writing the comparison"):
         write_comparison(comparison, output, config.report, figures=formats, claims=decided)
     if config.wandb is not None:
-        try:
-            log.info("W&B: %s", build_workspace(config.wandb, comparison).save().url)
-        except Exception as error:  # network, key, rights, service
-            problem = f"not saved ({first_line(error)}); the page is in {output}"
-            raise RunError(f"wandb={config.wandb}: {problem}") from error
+        log.info("W&B: %s", save_workspace(config.wandb, comparison, output))
 
 
 if __name__ == "__main__":

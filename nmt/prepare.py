@@ -14,7 +14,7 @@ from nmt.config.commands import TrainConfig
 
 @command("prepare")
 def main(composed: TrainConfig) -> None:
-    from nmt.data.prepare import prepare
+    from nmt.data.preparation import prepare
     from nmt.utils.errors import InputError
 
     if composed.resume not in (None, "auto"):

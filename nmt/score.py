@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 @command("score")
 def main(composed: ScoreConfig) -> None:
-    from nmt.data.lines import check_file, read_parallel
     from nmt.inference.load import load_for_command
+    from nmt.text.lines import check_file, read_parallel
     from nmt.utils.progress import Stage
 
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]

@@ -31,15 +31,14 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
     with stop.deferring():  # a library might catch an exception during its imports
         from nmt.inference.live_export import export_live
         from nmt.inference.test_sets import evaluate, read_sets, translate_set
-        from nmt.report.loggers import log_heatmaps
-        from nmt.report.publish import publish
         from nmt.training.fit import Training
         from nmt.training.on_every_rank import on_every_rank
         from nmt.training.outcome import describe_model, describe_run
+        from nmt.training.publish import publish
         from nmt.training.run import make_training_run
 
     run = make_training_run(composed, stop)
-    training = Training(run, stop, log_heatmaps)
+    training = Training(run, stop)
     text = run.prepare_text()
     sets = read_sets(run.config, text.test.values())
     with run.logging_run():

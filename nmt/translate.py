@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 @command("translate")
 def main(composed: TranslateConfig) -> None:
-    from nmt.data.lines import batches_of_lines
     from nmt.inference.load import load_for_command
+    from nmt.text.lines import batches_of_lines
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 import nmt
 from nmt.config.loading import load
-from nmt.evaluation.table import COLUMNS
+from nmt.evaluation.scores_csv import COLUMNS
 from tests.helpers import ROOT
 from tests.helpers.run_folders import make_run
 
@@ -30,12 +29,6 @@ def test_import_is_light():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False"]
-
-
-def test_compare_can_be_called_after_an_import_of_its_command():
-    importlib.import_module("nmt.compare")
-    with pytest.raises(nmt.InputError, match="no/such/run"):
-        nmt.compare(["no/such/run"])
 
 
 def test_a_configuration_is_that_of_the_command(composer, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -15,29 +16,44 @@ from tests.helpers import ROOT
 
 PACKAGE = ROOT / "nmt"
 
-# From the bottom up: a folder may know those before it, and no other.
+# From the bottom up: a folder imports only those before it.
 FOLDERS = (
     "utils",
     "config",
+    "text",
+    "grammar",
+    "evaluation",
+    "report",
     "layers",
     "fused",
-    "grammar",
-    "data",
     "search",
-    "evaluation",
+    "data",
     "phrase_based",
     "models",
-    "report",
     "inference",
     "training",
     "cli",
 )
+# Folders that may import less than all those before them
 ALONE = {
     "layers": set(),
     "fused": {"layers", "utils"},
     "grammar": set(),
-    "training": set(FOLDERS[: FOLDERS.index("training")]) - {"report"},
-}  # what may know less than all folders before it
+    "report": {"utils", "config", "text", "evaluation"},
+    "evaluation": {"utils", "config", "text"},
+}
+# What reads run folders and anybody's files, and what only makers need
+READERS = ("utils", "config", "text", "grammar", "evaluation", "report", "cli")
+HEAVY = (
+    "torch",
+    "pytorch_lightning",
+    "lightning",
+    "torchmetrics",
+    "tokenizers",
+    "datasets",
+    "huggingface_hub",
+    "wandb",
+)
 
 
 @functools.cache
@@ -89,6 +105,31 @@ def test_layers_need_torch_only():
         for word in re.findall(r"^\s*(?:import|from) (\S+)", file.read_text(), re.MULTILINE)
     }
     assert names - sys.stdlib_module_names == {"torch", "nmt"}
+
+
+def test_readers_run_without_what_only_training_needs():
+    """All modules of readers but `nmt.utils.devices`, which is torch's, are imported."""
+    names = [
+        ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for folder in READERS
+        for file in (PACKAGE / folder).rglob("*.py")
+        if file.stem not in ("__init__", "__main__", "devices")
+    ]
+    code = """
+import importlib, sys
+
+for name in HEAVY:
+    sys.modules[name] = None  # an import of it raises
+for name in [*NAMES, "nmt.api", "nmt.compare"]:
+    importlib.import_module(name)
+makers = {"layers", "fused", "search", "data", "phrase_based", "models", "inference", "training"}
+print({name for name in sys.modules if name.startswith("nmt.") and name.split(".")[1] in makers})
+"""
+    code = code.replace("HEAVY", repr(HEAVY)).replace("NAMES", repr(names))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "set()\n", done.stderr
 
 
 def test_no_file_imports_a_command():

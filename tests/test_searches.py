@@ -12,8 +12,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from nmt.config.loading import load
 from nmt.evaluation.scores import REGISTERED
-from nmt.report.comparison import compare_runs
-from nmt.report.loggers import summary_of
+from nmt.report.comparison import compare_finished
+from nmt.report.logged_values import summary_of
 from nmt.report.runs import FinishedRun
 from tests.helpers import ROOT
 from tests.helpers.processes import TINY, run
@@ -92,6 +92,8 @@ def test_every_run_of_the_sweep_composes_and_is_another_one(composer, monkeypatc
 def test_its_metric_is_a_number_of_the_summary():
     metric = SWEEP["metric"]
     valid = {"update": 12.0, "bleu": 20.5, "nll_per_word": 1.5}
-    assert summary_of(compare_runs([FinishedRun("a", {"valid": valid})]))[metric["name"]] == 20.5
+    assert (
+        summary_of(compare_finished([FinishedRun("a", {"valid": valid})]))[metric["name"]] == 20.5
+    )
     score = REGISTERED[metric["name"].partition("/")[2]]
     assert metric["goal"] == ("maximize" if score.higher_is_better else "minimize")

@@ -28,8 +28,8 @@ from sacrebleu.metrics import BLEU
 
 from benchmarks.peers.environment import install_joeynmt, install_marian
 from benchmarks.work import BATCH, SIZES, print_line
-from nmt.data.lines import read_lines
-from nmt.data.tokenise import Tokeniser
+from nmt.text.lines import read_lines
+from nmt.text.tokenise import Tokeniser
 
 SIZE = SIZES["laptop"]
 VALIDATE_EVERY = 100  # updates

@@ -50,10 +50,10 @@ def compare_sweep(sweep: Path) -> None:
     try:
         if any(sweep.glob("*/")):  # a sweep that was refused has none
             from nmt.config.commands import CompareConfig
-            from nmt.report.comparison import compare
+            from nmt.report.comparison import build_comparison
             from nmt.report.write import write_comparison
 
-            comparison = compare(CompareConfig(runs=[str(sweep)]), shown=True)
+            comparison = build_comparison(CompareConfig(runs=[str(sweep)]), shown=True)
             write_comparison(comparison, sweep, title=f"Comparison of the runs in {sweep.name}")
     except InputError as refusal:
         log.warning("no comparison page: %s", refusal)

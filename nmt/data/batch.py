@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.data.vocabulary import END
+from nmt.text.symbols import END
 
 Ids = Sequence[int] | npt.NDArray[np.integer]
 

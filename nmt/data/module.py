@@ -13,7 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
-from nmt.data.prepare import Prepared
+from nmt.data.preparation import Prepared
 from nmt.utils.environment import follow_parent
 
 

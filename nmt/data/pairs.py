@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from nmt.data.batch import Batch, collate
 from nmt.data.sources import SIDES
-from nmt.data.vocabulary import UNKNOWN, Vocabularies
+from nmt.data.vocabulary import Vocabularies
+from nmt.text.symbols import UNKNOWN
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +32,7 @@ class Pairs:
 
     Args:
         name: `train`, `valid`, or the name of a test set.
-        rows: tokenised pairs (`nmt.data.prepare`) with their ids (`encode`), which may be
+        rows: tokenised pairs (`nmt.data.preparation`) with their ids (`encode`), which may be
             memory-mapped.
         vocabularies: the vocabularies that encoded source and target.
         counts: statistics of the text, including pairs that are too long: `empty` (pairs without a

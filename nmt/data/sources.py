@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from nmt import grammar
 from nmt.config.schema import DataConfig, TextConfig
-from nmt.data.lines import ENDINGS, check_file, read_parallel
+from nmt.text.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-END = 0
-UNKNOWN = 1
-END_SYMBOL, UNKNOWN_SYMBOL = SPECIAL = ("</s>", "<unk>")
+from nmt.text.symbols import END, END_SYMBOL, SPECIAL, UNKNOWN, UNKNOWN_SYMBOL
+
 WORDS = "words"  # kind of a shortlist of words
 SPACE = re.compile(r"\s")
 WORD_START = "Ġ"

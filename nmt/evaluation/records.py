@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.loading import check_set_name
-from nmt.data.lines import read_lines
 from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.text.lines import read_lines
 from nmt.utils.files import refuse_unreadable, write_atomically
 
 Record = dict[str, Any]

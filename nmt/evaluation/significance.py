@@ -27,7 +27,7 @@ TIE = 1e-9  # scores that differ by less are equal up to rounding
 FEWEST = 30  # sentences needed for a p
 
 
-def compare(
+def paired_differences(
     tables: Mapping[str, np.ndarray],
     combine: Combine,
     lengths: np.ndarray,

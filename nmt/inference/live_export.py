@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.fused import plain_class
 from nmt.inference.model import Model
@@ -35,6 +34,7 @@ from nmt.layers import (
     ScaledDot,
 )
 from nmt.report.page.live import FILE, LIMIT
+from nmt.text.tokenise import tokeniser
 from nmt.utils.environment import rank
 from nmt.utils.files import write_atomically
 

@@ -24,13 +24,14 @@ from nmt.config.loading import section
 from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
-from nmt.data.tokenise import split, tokenisers
-from nmt.data.vocabulary import END, UNKNOWN, Vocabulary, spelt, until_end
+from nmt.data.vocabulary import Vocabulary, spelt, until_end
 from nmt.evaluation.alignment import first_symbols, word_weights
 from nmt.inference.sentence import ScoredSentence, replace_unknown_words
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
+from nmt.text.symbols import END, UNKNOWN
+from nmt.text.tokenise import split, tokenisers
 from nmt.utils.devices import map_batches, resolve_precision
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError

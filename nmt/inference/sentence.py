@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.vocabulary import END_SYMBOL
 from nmt.evaluation.alignment import attended_words, attention_entropy, format_links, hard_links
 from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
+from nmt.text.symbols import END_SYMBOL
 
 
 @dataclass(eq=False)

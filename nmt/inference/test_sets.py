@@ -13,9 +13,8 @@ from typing import Any
 
 from nmt.config.schema import Config, TextConfig
 from nmt.data.pairs import Pairs
-from nmt.data.prepare import held_out_pairs, tokenise_text
-from nmt.data.tokenise import tokenisers
-from nmt.data.vocabulary import UNKNOWN, WORDS, Vocabularies
+from nmt.data.preparation import held_out_pairs, tokenise_text
+from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import records, summary
 from nmt.evaluation.alignment import (
     Gold,
@@ -30,6 +29,8 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference.model import Model
 from nmt.inference.sentence import ScoredSentence
+from nmt.text.symbols import UNKNOWN
+from nmt.text.tokenise import tokenisers
 from nmt.utils.environment import rank_and_world
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, timed

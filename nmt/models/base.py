@@ -22,7 +22,7 @@ from nmt.fused import is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.checkpoint import read_checkpoint
-from nmt.models.metrics import HeldOutMetrics, Sums
+from nmt.models.held_out_metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer
 

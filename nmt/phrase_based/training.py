@@ -14,7 +14,7 @@ import numpy as np
 
 from nmt.config.commands import BaselineConfig
 from nmt.config.schema import Config
-from nmt.data.prepare import Prepared
+from nmt.data.preparation import Prepared
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.phrase_based.system import WEIGHTS, PhraseBased, train_system
 from nmt.utils.progress import Stage, timed

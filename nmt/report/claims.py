@@ -26,8 +26,8 @@ import yaml
 from nmt.config.keys import CONFIDENCE
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.curves import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
+from nmt.evaluation.length_curve import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
 from nmt.evaluation.summary import Measured
@@ -67,7 +67,7 @@ class Claim:
     """A sentence, and how runs decide it.
 
     A `statistic` is a `score`; `retention`, the score at `long` words divided by the score at `short`
-    words (`nmt.evaluation.curves`); or `constant_error`, the retention minus the retention of a system
+    words (`nmt.evaluation.length_curve`); or `constant_error`, the retention minus the retention of a system
     with constant error rates (`nmt.evaluation.constant_error`).
     """
 

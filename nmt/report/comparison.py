@@ -18,12 +18,12 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.curves import length_curves
+from nmt.evaluation.length_curve import length_curves
 from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores_csv import score_table, tidy
 from nmt.evaluation.summary import Measured, common_tables
-from nmt.evaluation.table import score_table, tidy
-from nmt.report.curves import CURVES, RETENTION, Curves, curve_rows, retention_rows
+from nmt.report.retention import CURVES, RETENTION, Curves, curve_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
 from nmt.report.systems import add_scores, read_systems
 from nmt.utils.errors import InputError
@@ -111,7 +111,7 @@ class Comparison:
         return best_runs(self.present(test_set), self.whole(test_set))
 
 
-def compare(config: CompareConfig, shown: bool = False) -> Comparison:
+def build_comparison(config: CompareConfig, shown: bool = False) -> Comparison:
     """Compares runs with each other and with other systems.
 
     Args:
@@ -133,10 +133,10 @@ def compare(config: CompareConfig, shown: bool = False) -> Comparison:
     runs += read_systems(config, runs)
     separate_texts(runs)
     added = add_scores(files, runs)
-    return compare_runs(runs, wanted, added, config.resamples, shown=shown)
+    return compare_finished(runs, wanted, added, config.resamples, shown=shown)
 
 
-def compare_runs(
+def compare_finished(
     runs: Sequence[FinishedRun],
     wanted: Sequence[str] | None = None,
     added: Sequence[Score] = (),
@@ -304,7 +304,9 @@ class SetComparison:
             lengths, tables = common_tables([*having.values()], score.key)
             compared = dict(zip(having, tables, strict=True))
             parts = edges if score.by_length else None
-            for row in significance.compare(compared, score.combine, lengths, parts, resamples):
+            for row in significance.paired_differences(
+                compared, score.combine, lengths, parts, resamples
+            ):
                 yield {"score": score.key, **row}
 
     def notes(self) -> list[str]:

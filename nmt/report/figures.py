@@ -17,13 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from nmt.evaluation.curves import FEWEST, WIDTH
+from nmt.evaluation.length_curve import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.curves import resampled_words
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
+from nmt.report.result_tables import heading
+from nmt.report.retention import resampled_words
 from nmt.report.style import GREY, run_style, save_figure, shown, style
-from nmt.report.tables import heading
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")

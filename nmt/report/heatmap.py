@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.report.style import shown, style
+from nmt.text.symbols import UNKNOWN_SYMBOL
 
 CELL = 0.145  # inches: a line of 7-point type with its spacing
 EDGE = -0.7  # cells: where a word ends, in front of the first cell, which begins at -0.5

@@ -21,7 +21,7 @@ from nmt.config.commands import INITIAL_CHECKPOINT
 from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
 from nmt.evaluation import results
 from nmt.evaluation.records import Record, read_rows
-from nmt.evaluation.table import read_scores, score_table
+from nmt.evaluation.scores_csv import read_scores, score_table
 from nmt.utils.errors import InputError
 from nmt.utils.text import printable
 

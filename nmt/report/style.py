@@ -5,7 +5,6 @@ Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,8 +18,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from nmt.utils.files import write_atomically
-
-MAX_STEM = 200  # characters of a file name without its ending
+from nmt.utils.text import file_name
 
 # Okabe and Ito's colours without yellow, which is too pale for a line on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -67,11 +65,6 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
         write_atomically(file, draw)
         written.append(file)
     return written
-
-
-def file_name(text: str) -> str:
-    """Turns a text into a file name: all but letters, digits, dots and dashes become `_`."""
-    return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"
 
 
 def shown(text: str, longest: int = 24) -> str:

@@ -15,17 +15,16 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.commands import CompareConfig
-from nmt.data.lines import check_file, read_lines
-from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
 from nmt.evaluation.records import Record, in_order, read_rows, system_record
 from nmt.evaluation.scores.base import Ratio
-from nmt.evaluation.table import score_table
+from nmt.evaluation.scores_csv import score_table
 from nmt.report.runs import FinishedRun
-from nmt.report.style import file_name
+from nmt.text.lines import check_file, read_lines
+from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
-from nmt.utils.text import as_list
+from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 

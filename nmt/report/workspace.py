@@ -1,16 +1,17 @@
 """Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels show what `nmt.report.loggers` and the training log. `wandb-workspaces` is an extra.
+The panels show what `nmt.training.result_logging` and the training log. `wandb-workspaces` is an extra.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from nmt.report import loggers
+from nmt.report import logged_values
 from nmt.report.comparison import Comparison
 from nmt.utils.environment import WITHOUT_KEY, has_wandb_key, need
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError, first_line
 
 OVER_UPDATES = {
     "valid/bleu": "Development BLEU (greedy)",
@@ -35,6 +36,19 @@ def check_project(text: str) -> None:
         raise InputError(f"wandb={text}: {WITHOUT_KEY}")
 
 
+def save_workspace(project: str, comparison: Comparison, output: Path) -> str:
+    """Saves the workspace for all runs of ENTITY/PROJECT, and returns its address.
+
+    Raises:
+        RunError: if W&B refuses it; names the folder `output`, which holds the page.
+    """
+    try:
+        return str(build_workspace(project, comparison).save().url)
+    except Exception as error:  # network, key, rights, service
+        problem = f"not saved ({first_line(error)}); the page is in {output}"
+        raise RunError(f"wandb={project}: {problem}") from error
+
+
 def build_workspace(project: str, comparison: Comparison) -> Any:
     """Builds a `wandb_workspaces.workspaces.Workspace` for all runs of ENTITY/PROJECT."""
     from wandb_workspaces import workspaces
@@ -44,22 +58,24 @@ def build_workspace(project: str, comparison: Comparison) -> Any:
     by_length, scores = [], []
     for test_set in comparison.sets:
         present = set(comparison.by_length(test_set)["key"])
-        for key in (key for key in loggers.CURVES if key in present):
+        for key in (key for key in logged_values.CURVES if key in present):
             title = f"{comparison.about[key]['title']} on {test_set}"
             curve = f"length/{test_set}/{key}"
-            by_length.append(v2.LinePlot(title=f"{title}, by length", x=loggers.LENGTH, y=[curve]))
+            by_length.append(
+                v2.LinePlot(title=f"{title}, by length", x=logged_values.LENGTH, y=[curve])
+            )
             scores.append(v2.BarPlot(title=title, metrics=[f"test/{test_set}/{key}"]))
     panels = {
         "By length": by_length,
         "Training": [
-            v2.LinePlot(title=title, x=loggers.UPDATE, y=[key])
+            v2.LinePlot(title=title, x=logged_values.UPDATE, y=[key])
             for key, title in OVER_UPDATES.items()
         ],
-        "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=loggers.SCORES)],
-        "Alignments": [v2.MediaBrowser(media_keys=[loggers.HEATMAPS])],
+        "Scores": [*scores, v2.WeavePanelSummaryTable(table_name=logged_values.SCORES)],
+        "Alignments": [v2.MediaBrowser(media_keys=[logged_values.HEATMAPS])],
         "Pages": [
-            v2.MediaBrowser(title="Figures", media_keys=[loggers.FIGURES]),
-            v2.MediaBrowser(title="Pages", media_keys=[loggers.PAGE]),
+            v2.MediaBrowser(title="Figures", media_keys=[logged_values.FIGURES]),
+            v2.MediaBrowser(title="Pages", media_keys=[logged_values.PAGE]),
         ],
     }
     columns = ["run:displayName", "config:model.value.title", "config:seed.value"]

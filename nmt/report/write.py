@@ -10,8 +10,8 @@ from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
+from nmt.report.result_tables import bleu_by_length, write_tables
 from nmt.report.table import Table
-from nmt.report.tables import bleu_by_length, write_tables
 from nmt.utils.files import write_text
 from nmt.utils.text import counted
 

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SearchConfig
-from nmt.data.vocabulary import END, UNKNOWN
 from nmt.layers import reorder, select
 from nmt.search.candidates import best_continuations, take
+from nmt.text.symbols import END, UNKNOWN
 from nmt.utils.devices import queued
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.loggers import Logger
 
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.records import Record, choose_kept, in_order
+from nmt.training.result_logging import log_heatmaps
 from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 
 SHOWN = 4  # development sentences with heatmaps
-
-LogHeatmaps = Callable[[Sequence[Logger], Sequence[Record], int], None]
 
 
 class Seeds(pl.Callback):
@@ -42,13 +40,10 @@ class Heatmaps(pl.Callback):
 
     Args:
         edges: edges of the length buckets; the sentences are chosen across buckets.
-        log_heatmaps: called on rank 0 with the loggers, the rows (`id`, `source`, `target` and `weights`
-            (T, S)) and the update.
     """
 
-    def __init__(self, edges: Sequence[int], log_heatmaps: LogHeatmaps) -> None:
+    def __init__(self, edges: Sequence[int]) -> None:
         self.edges = list(edges)
-        self.log_heatmaps = log_heatmaps
         self.rows: list[Record] = []
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -89,7 +84,7 @@ class Heatmaps(pl.Callback):
         rows = in_order(row for part in gather(self.rows) for row in part)
         self.rows = []
         if rows and trainer.is_global_zero:
-            self.log_heatmaps(trainer.loggers, rows, trainer.global_step)
+            log_heatmaps(trainer.loggers, rows, trainer.global_step)
 
 
 class RenameResults(pl.Callback):

@@ -19,7 +19,7 @@ from nmt.config.code import user_code
 from nmt.config.schema import Config, class_name, scoring_of
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
-from nmt.data.prepare import Prepared
+from nmt.data.preparation import Prepared
 from nmt.data.vocabulary import WORDS
 from nmt.fused.gpu import backend
 from nmt.inference.model import Model
@@ -31,12 +31,12 @@ from nmt.inference.training_pairs import (
 )
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import Heatmaps, LogHeatmaps, RenameResults, Seeds, StopOnSignal
+from nmt.training.callbacks import Heatmaps, RenameResults, Seeds, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
-from nmt.training.record import TrainingRecord
 from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
+from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.progress import Stage, timed
@@ -55,13 +55,12 @@ class Training:
     Args:
         run: the run; its `trainer` is set here.
         stop: handles signals.
-        log_heatmaps: logs attention heatmaps at each validation.
 
     Attributes:
         record: the callback that records validations, time and speed.
     """
 
-    def __init__(self, run: Run, stop: Stop, log_heatmaps: LogHeatmaps) -> None:
+    def __init__(self, run: Run, stop: Stop) -> None:
         config, folder = run.config, run.folder
         self.run = run
         self.stop = stop
@@ -69,7 +68,7 @@ class Training:
         callbacks: list[pl.Callback] = [
             RenameResults(folder.results),
             Seeds(config.seed),
-            Heatmaps(config.evaluation.edges or (), log_heatmaps),
+            Heatmaps(config.evaluation.edges or ()),
             *make_callbacks(config.callbacks, folder.path),
             self.record,
             StopOnSignal(stop, folder.last),

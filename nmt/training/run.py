@@ -18,7 +18,7 @@ from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
 from nmt.config.overrides import apply_overrides, merge_overrides, refuse_changes, refuse_other_kind
 from nmt.config.schema import Config, to_containers
-from nmt.data.prepare import Prepared, prepare
+from nmt.data.preparation import Prepared, prepare
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.load import read_members

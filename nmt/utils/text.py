@@ -11,6 +11,8 @@ from typing import Any
 # direction of text. Joiners (U+200C, U+200D) belong to the words of some scripts.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+MAX_STEM = 200  # characters of a file name without its ending
+
 
 def printable(text: str) -> str:
     r"""Makes control characters visible as escapes; tabs and newlines stay.
@@ -38,3 +40,8 @@ def as_list(values: Any) -> list[Any]:
     """
     single = isinstance(values, str | Path) or not isinstance(values, Iterable)
     return [values] if single else list(values)
+
+
+def file_name(text: str) -> str:
+    """Turns a text into a file name: all but letters, digits, dots and dashes become `_`."""
+    return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 import nmt
-from nmt.evaluation.table import read_scores
+from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.models import small_checkpoint
 from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results, score
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt.data.vocabulary import load_vocabulary
-from nmt.evaluation.table import read_scores
+from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.processes import TINY
 from tests.helpers.produced import SETS, files, lines, results, score
 

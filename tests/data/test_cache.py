@@ -14,9 +14,9 @@ import pytest
 
 from nmt.config.schema import Config
 from nmt.data import cache as module
-from nmt.data import prepare as steps
+from nmt.data import preparation as steps
 from nmt.data.cache import MANY, build_once, map_chunks, write_rows
-from nmt.data.prepare import Prepared, prepare
+from nmt.data.preparation import Prepared, prepare
 from nmt.utils.errors import RunError
 
 FORK = multiprocessing.get_context("fork")

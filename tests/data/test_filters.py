@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.config.schema import Config, TextConfig
-from nmt.data.prepare import prepare
+from nmt.data.preparation import prepare
 from nmt.utils.errors import InputError
 
 Write = Callable[[str, list[str]], str]

@@ -14,7 +14,7 @@ import torch
 from nmt.config.schema import Config
 from nmt.data.batch import Batch
 from nmt.data.module import MicroBatches, TranslationData
-from nmt.data.prepare import prepare
+from nmt.data.preparation import prepare
 
 
 class Recorder(pl.LightningModule):

@@ -14,7 +14,7 @@ import pytest
 
 from nmt import grammar
 from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
-from nmt.data.prepare import tokenise_text
+from nmt.data.preparation import tokenise_text
 from nmt.data.sources import SIDES, open_source
 from nmt.utils.errors import InputError
 

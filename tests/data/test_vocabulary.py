@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.tokenise import split
-from nmt.data.vocabulary import (
-    END,
-    UNKNOWN,
-    BpeVocabulary,
-    WordVocabulary,
-    load_vocabulary,
-    rank_words,
-)
+from nmt.data.vocabulary import BpeVocabulary, WordVocabulary, load_vocabulary, rank_words
+from nmt.text.symbols import END, UNKNOWN
+from nmt.text.tokenise import split
 
 SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]
 WORDS = st.lists(st.text(min_size=1).map(split).filter(len).map(lambda tokens: tokens[0]))

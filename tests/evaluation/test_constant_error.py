@@ -6,7 +6,7 @@ import pytest
 from benchmarks.coverage import damaged
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import Rates, References, constant_error_records
-from nmt.evaluation.curves import difference, length_curves
+from nmt.evaluation.length_curve import difference, length_curves
 from nmt.evaluation.records import system_record
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics

@@ -6,7 +6,7 @@ import pytest
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores.base import quotient
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
-from nmt.evaluation.significance import compare, holm
+from nmt.evaluation.significance import holm, paired_differences
 from tests.evaluation.conftest import bleu_by_hand, sacrebleu
 
 EDGES = [15, 40]
@@ -26,7 +26,7 @@ def systems(corpus):
 
 
 def rows_of(tables, lengths, resamples=300, combine=bleu):
-    return list(compare(tables, combine, np.array(lengths), EDGES, resamples))
+    return list(paired_differences(tables, combine, np.array(lengths), EDGES, resamples))
 
 
 def p_by_hand(a, b, trials):

@@ -10,8 +10,8 @@ import pytest
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.scores_csv import score_table
 from nmt.evaluation.summary import keep_statistics, score_set
-from nmt.evaluation.table import score_table
 from tests.evaluation.conftest import sacrebleu
 
 EDGES = [10, 25, 40]

@@ -61,7 +61,7 @@ def fail(place: str, count: int, error: BaseException) -> None:
 
 def no_figures() -> None:
     """Figures take most of the time of a small run."""
-    from nmt.report import publish as module
+    from nmt.training import publish as module
 
     module.draw_figures = lambda *arguments, **keywords: []  # type: ignore[assignment]
     module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
@@ -70,7 +70,7 @@ def no_figures() -> None:
 def no_results() -> None:
     """After the training no test set is translated, and no results are written."""
     from nmt.inference import test_sets
-    from nmt.report import publish
+    from nmt.training import publish
 
     test_sets.evaluate = lambda *arguments: []  # type: ignore[assignment]
     publish.publish = lambda *arguments: None  # type: ignore[assignment]

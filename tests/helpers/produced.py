@@ -25,7 +25,7 @@ def results(folder: Path) -> dict:
 
 def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
     """The row of `scores.csv` of a test set, or of the bucket that begins with a length."""
-    from nmt.evaluation.table import read_scores  # with pandas, too slow for conftest.py
+    from nmt.evaluation.scores_csv import read_scores  # with pandas, too slow for conftest.py
 
     rows = read_scores(folder)
     rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]

@@ -15,8 +15,8 @@ import numpy as np
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.records import write_alignments, write_translations
 from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.evaluation.summary import score_set
-from nmt.evaluation.table import score_table, write_scores
 
 MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # beside BLEU
 

@@ -114,9 +114,12 @@ def _import_everything() -> None:
     import wandb.sdk.launch  # noqa: F401  (by `wandb.init`)
 
     import nmt
+    from nmt.__main__ import COMMANDS
 
+    commands = {f"nmt.{name}" for name in COMMANDS}
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
-        if not module.name.endswith("__main__"):
+        # A command as a module would hide the function of its name: `nmt.compare`.
+        if module.name not in commands and not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings
                 importlib.import_module(module.name)
 

@@ -8,9 +8,10 @@ import torch
 
 from nmt.config.schema import SearchConfig
 from nmt.data.batch import collate
-from nmt.data.vocabulary import END, UNKNOWN, BpeVocabulary, WordVocabulary
+from nmt.data.vocabulary import BpeVocabulary, WordVocabulary
 from nmt.inference.model import Model
 from nmt.search import Hypothesis
+from nmt.text.symbols import END, UNKNOWN
 from tests.inference.small import SEARCH, SOURCE, TARGET, make_network, make_trained
 
 

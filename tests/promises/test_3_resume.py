@@ -170,7 +170,7 @@ def test_another_regime_is_refused_by_name(whole):
 
 
 def test_another_text_is_refused(whole):
-    hook = "from nmt.data import prepare\nprepare.PAIRS_FORMAT = 'another'"
+    hook = "from nmt.data import preparation\npreparation.PAIRS_FORMAT = 'another'"
     ended = run("train", "resume=run", cwd=whole, hook=hook)
     assert ended.code == 2
     assert "text differs from the checkpoint's" in ended.err

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.run_folders import make_run
 
@@ -26,4 +26,4 @@ def runs(sweep: Path) -> list[FinishedRun]:
 
 @pytest.fixture(scope="session")
 def comparison(runs: list[FinishedRun]) -> Comparison:
-    return compare_runs(runs, resamples=200)
+    return compare_finished(runs, resamples=200)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.report import comparison as module
-from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.evaluation.conftest import bleu_by_hand
 from tests.helpers.run_folders import make_run
@@ -42,7 +42,7 @@ def test_the_frame_has_the_scores_of_every_run(comparison: Comparison, runs: lis
 
 def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_path: Path) -> None:
     wide = read_run(make_run(tmp_path / "wide", pairs=90, kept=2))
-    found = compare_runs([wide, narrow(wide, 2), narrow(wide, 5)], resamples=0)
+    found = compare_finished([wide, narrow(wide, 2), narrow(wide, 5)], resamples=0)
     rows = [
         row
         for n, row in enumerate(wide.translations("newstest"))
@@ -71,7 +71,7 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> No
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
     runs = find_runs([tmp_path])
-    found = compare_runs(runs, ["bleu", "ter"], resamples=10)
+    found = compare_finished(runs, ["bleu", "ter"], resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
     assert len(found.whole("newstest").query("score == 'ter'")) == 2
 
@@ -80,7 +80,7 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_PAIRED", 2)
-    found = compare_runs(runs, resamples=10)
+    found = compare_finished(runs, resamples=10)
     assert {run.results["model"] for run in found.paired("newstest")} == {"RNNsearch"}
     assert (
         len(found.differences.query("set == 'newstest' and bucket == 'all' and score == 'bleu'"))
@@ -92,7 +92,10 @@ def test_of_many_runs_the_best_are_compared_in_pairs(
 def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
     table = runs[0].scores.copy()
     table.loc[(table["set"] == "mine"), "sentences"] *= 10
-    assert compare_runs([replace(runs[0], scores=table)], resamples=0).sets == ["mine", "newstest"]
+    assert compare_finished([replace(runs[0], scores=table)], resamples=0).sets == [
+        "mine",
+        "newstest",
+    ]
 
 
 def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
     wide = read_run(make_run(tmp_path / "run", pairs=90, kept=2))
     frame = wide.scores[wide.scores["from"].isna() | (wide.scores["from"] < 11)]
     other = replace(wide, label="other", scores=frame)
-    buckets = compare_runs([wide, other], resamples=0).by_length("newstest")
+    buckets = compare_finished([wide, other], resamples=0).by_length("newstest")
     counts = buckets.groupby(["run", "key", "bucket"]).size()
     assert (counts == 1).all()
     assert set(counts["other", "bleu"].index) == {"1-10"}

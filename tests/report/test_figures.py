@@ -7,12 +7,12 @@ import pytest
 from PIL import Image
 
 from nmt.config.schema import Config
-from nmt.report import publish
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_finished
 from nmt.report.figures import caption, draw_figures, lengths_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
 from nmt.report.style import save_figure
+from nmt.training import publish
 from tests.helpers.run_folders import make_run
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
     run = read_run(folder)
     few = run.scores.query("score in ['bleu', 'nll_per_word']")
-    comparison = compare_runs([replace(run, scores=few)], resamples=0)
+    comparison = compare_finished([replace(run, scores=few)], resamples=0)
     files = draw_figures(comparison, tmp_path / "figures", ["svg"], heatmaps=1)
     kept = sorted(run.alignments("newstest"), key=lambda row: (row["length"], row["id"]))
     names = ["bleu-by-length", "by-length-details", "four"]

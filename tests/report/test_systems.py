@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
-from nmt.report.comparison import Comparison, compare
+from nmt.report.comparison import Comparison, build_comparison
 from nmt.report.systems import OUTPUT as OUTPUTS
 from nmt.report.systems import read_systems, read_texts
 from nmt.utils.errors import InputError
@@ -46,7 +46,7 @@ def text(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any]) -> None:
-    found = compare(CompareConfig(**text, resamples=20))
+    found = build_comparison(CompareConfig(**text, resamples=20))
     wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
     assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
     assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses agree here
@@ -62,7 +62,7 @@ class Words(Ratio):
 
 
 def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
-    found = compare(CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0))
+    found = build_comparison(CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0))
     shown = found.whole("news").set_index("key")
     assert shown.loc["words", "value"] == pytest.approx((2 + 7 + 9) / 3)
 
@@ -74,8 +74,8 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
     ]
     file = write(tmp_path / "all.jsonl", rows)
     typed = {"source": file, "reference": file, "systems": {"mine": file}, "resamples": 0}
-    found = compare(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
-    plain = compare(CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0}))
+    found = build_comparison(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
+    plain = build_comparison(CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0}))
     assert value(found, "mine", "bleu") == value(plain, "mine", "bleu")
     lengths = {"characters": list(map(len, SOURCE)), "words": [2, 6, 7], "tokens": [2, 6, 7]}
     for counted, wanted in lengths.items():
@@ -104,7 +104,7 @@ def test_numbers_of_another_tool_are_a_score(
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
         given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
-    found = compare(CompareConfig(**text, scores={"comet": given}, resamples=50))
+    found = build_comparison(CompareConfig(**text, scores={"comet": given}, resamples=50))
     assert value(found, "mine", "comet") == pytest.approx(0.45)
     assert value(found, "other", "comet") == pytest.approx(0.3)
     frame = found.by_length("news").query("key == 'comet' and run == 'other'")
@@ -123,7 +123,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
     pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
     text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
     files = {"news": text["source"], "news-position2": write(tmp_path / "two.txt", pairs)}
-    found = compare(CompareConfig(**text, systems={"mine": files}, resamples=50))
+    found = build_comparison(CompareConfig(**text, systems={"mine": files}, resamples=50))
     assert found.sets == ["news", "news-position2"]
     losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
     assert losses["from"].isna().tolist() == [True, False, False]
@@ -146,7 +146,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
     lines = [" ".join(row["reference"]) for row in rows]
     best = write(tmp_path / "best.txt", [*lines[:6], *["other"] * all_lines, *lines[6:]])
     typed = {"runs": [str(folder)], "systems": {"best": best}, "resamples": 20}
-    found = compare(CompareConfig(**typed, scores=["bleu", "chrf"]))
+    found = build_comparison(CompareConfig(**typed, scores=["bleu", "chrf"]))
     assert [each.external for each in found.runs] == [False, True]
     assert value(found, "best", "bleu") > 98
     assert set(found.differences["b"]) == {"best"}
@@ -189,4 +189,4 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "grades.jsonl", [{"source": line, "grade": "A"} for line in SOURCE])
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
     with pytest.raises(InputError, match=said):
-        compare(CompareConfig(**{**text, **change, "resamples": 0}))
+        build_comparison(CompareConfig(**{**text, **change, "resamples": 0}))

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.compare import main
-from nmt.config.commands import CompareConfig
 from nmt.report import workspace
 from nmt.report.comparison import Comparison
 from nmt.utils.errors import InputError, RunError
@@ -33,13 +31,9 @@ def test_what_wandb_refuses_is_one_line(
     def refuse(*arguments: object) -> None:
         raise ConnectionError("no route\nto host")
 
-    monkeypatch.setattr(workspace, "check_project", lambda project: None)
     monkeypatch.setattr(workspace, "build_workspace", refuse)
-    monkeypatch.setattr("nmt.report.comparison.compare", lambda *_, **__: comparison)
-    monkeypatch.setattr("nmt.report.write.write_comparison", lambda *_, **__: None)
-    config = CompareConfig(output=str(tmp_path), wandb="team/nmt")
     with pytest.raises(RunError, match=r"wandb=team/nmt: not saved .*no route"):
-        main.__wrapped__(config)  # type: ignore[attr-defined]
+        workspace.save_workspace("team/nmt", comparison, tmp_path)
 
 
 def test_projects_and_logins_are_checked_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 import nmt
 from nmt.config.loading import load
 from nmt.data.module import TranslationData
-from nmt.data.prepare import prepare
+from nmt.data.preparation import prepare
 from nmt.models import RNNsearch, build_model
 from nmt.training.callbacks import Seeds
 

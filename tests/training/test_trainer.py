@@ -17,9 +17,9 @@ from nmt.config.loading import load
 from nmt.training import callbacks
 from nmt.training.callbacks import Seeds
 from nmt.training.loggers import make_loggers
-from nmt.training.record import stop_reason
 from nmt.training.run import is_asked_for
 from nmt.training.trainer import make_callbacks, make_trainer
+from nmt.training.training_log import stop_reason
 from nmt.utils.errors import InputError
 
 TYPED = ("regime=tiny", "trainer=cpu")

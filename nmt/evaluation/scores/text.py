@@ -21,9 +21,9 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from nmt.data.vocabulary import UNKNOWN_SYMBOL
 from nmt.evaluation.scores.base import Record, Score, quotient
 from nmt.evaluation.scores.bleu import bleu, enough_matches
+from nmt.text.symbols import UNKNOWN_SYMBOL
 
 # sacrebleu puts the two lengths first; `nmt.evaluation.scores.bleu` puts them last
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
-from nmt.report import tables
+from nmt.report import result_tables
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
@@ -83,26 +83,26 @@ def build_page(
         style=Markup(embed.asset("style.css")),
         program=Markup(program),
         payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
-        title=title or tables.names_of(comparison.groups),
+        title=title or result_tables.names_of(comparison.groups),
         subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
         sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
         alone=len(runs) == 1,
         sets=[
             {
                 "name": name,
-                "headline": tables.headline(comparison, name),
-                "retention": tables.retention_table(comparison, name),
-                "lengths": tables.lengths_table(comparison, name, keys=["bleu"]),
-                "scores": tables.scores_table(comparison, name),
-                "seeds": tables.seeds_table(comparison, name),
+                "headline": result_tables.headline(comparison, name),
+                "retention": result_tables.retention_table(comparison, name),
+                "lengths": result_tables.lengths_table(comparison, name, keys=["bleu"]),
+                "scores": result_tables.scores_table(comparison, name),
+                "seeds": result_tables.seeds_table(comparison, name),
             }
             for name in sets
         ],
         fewest=FEWEST,
         level=LEVEL,
-        training=tables.training_table(runs),
-        published=tables.paper_table(),
-        settings=tables.settings_table(runs),
+        training=result_tables.training_table(runs),
+        published=result_tables.paper_table(),
+        settings=result_tables.settings_table(runs),
         claims=claims,
         commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import PageConfig
-from nmt.data.tokenise import tokeniser
 from nmt.report.heatmap import spread
 from nmt.report.page import embed
 from nmt.report.runs import FinishedRun, grouped
+from nmt.text.tokenise import tokeniser
 
 FILE = "live.bin"
 LIMIT = 12_000_000  # bytes of all models of a page with `report.live=auto`

@@ -20,8 +20,8 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import caption
 from nmt.report.heatmap import Item, spread
 from nmt.report.page.embed import packed
+from nmt.report.result_tables import heading
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import heading
 
 MAX_TRANSLATION_BYTES = 800_000  # per page; evenly spaced sentences are kept
 MAX_ALIGNMENT_BYTES = 1_900_000  # the same for alignments

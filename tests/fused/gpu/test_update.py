@@ -19,8 +19,8 @@ from nmt.data.module import TranslationData
 from nmt.fused.gpu import backend
 from nmt.models import build_model
 from nmt.training.callbacks import Seeds
-from nmt.training.record import TrainingRecord
 from nmt.training.trainer import make_trainer
+from nmt.training.training_log import TrainingRecord
 from tests.helpers.fake_cuda import GPU, fake_cuda
 
 if not torch.backends.cuda.is_built() or find_spec("triton") is None:

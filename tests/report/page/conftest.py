@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import CHROMIUM, CURVES, Opened, until
@@ -27,7 +27,7 @@ def built(runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> 
     table = scores[scores["set"] == "newstest"]
     moses = FinishedRun(f"Moses {MARKUP}", {}, records=records, scores=table)
     path = tmp_path_factory.mktemp("page") / "comparison.html"
-    return build_page(compare_runs([*runs, moses], resamples=100), path)
+    return build_page(compare_finished([*runs, moses], resamples=100), path)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import ENCDEC, IN_BROWSER, Opened, barriers, drawn_after, lines
@@ -55,7 +55,7 @@ def test_every_width_and_scheme_can_be_read(
 def test_the_table_by_length_of_a_run_fits_a_small_screen(
     chromium: Any, runs: list[FinishedRun], tmp_path: Path
 ) -> None:
-    path = build_page(compare_runs(runs[2:3], resamples=0), tmp_path / "run.html")
+    path = build_page(compare_finished(runs[2:3], resamples=0), tmp_path / "run.html")
     session = Opened(chromium, path, viewport={"width": 1200, "height": 900})
     box = session.page.locator(".scroll", has=session.page.locator("#by_length_newstest-table"))
     assert box.evaluate("element => element.scrollWidth - element.clientWidth") <= 0
@@ -90,12 +90,12 @@ def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
 
 def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
     bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}})
-    opened = Opened(chromium, build_page(compare_runs([bare]), tmp_path / "bare.html"))
+    opened = Opened(chromium, build_page(compare_finished([bare]), tmp_path / "bare.html"))
     assert not opened.page.is_visible("#length-section")
     assert "No sentence was kept" in opened.page.inner_text("#explorer-section")
     opened.close()
     alone = find_runs([make_run(tmp_path / "run", pairs=40, kept=5)])
-    single = Opened(chromium, build_page(compare_runs(alone), tmp_path / "single.html"))
+    single = Opened(chromium, build_page(compare_finished(alone), tmp_path / "single.html"))
     assert lines(single.page) == 0  # too few sentences for a curve
     assert single.page.locator("#length-chart .mark-symbol path").count() > 4
     assert not single.page.is_visible("#significance-section")

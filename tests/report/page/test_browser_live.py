@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
 from tests.helpers.browser import IN_BROWSER, Opened, barriers, until
@@ -35,7 +35,7 @@ def live_runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
 @pytest.fixture(scope="module")
 def live_page(live_runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "live.html"
-    return build_page(compare_runs(live_runs, resamples=0), path)
+    return build_page(compare_finished(live_runs, resamples=0), path)
 
 
 @pytest.fixture

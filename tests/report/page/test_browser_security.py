@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nmt.report.comparison import compare_runs
+from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
 from tests.helpers.browser import IN_BROWSER, Opened, until
@@ -42,7 +42,7 @@ def test_markup_in_every_field_is_text(
     table = run.scores.query("set == 'newstest'")
     changes = {"results": results, "records": {}, "scores": table, "folder": tmp_path}
     hostile = replace(run, label=IMAGE, name=IMAGE, **changes)
-    page = build_page(compare_runs([runs[0], hostile], resamples=20), tmp_path / "p.html")
+    page = build_page(compare_finished([runs[0], hostile], resamples=20), tmp_path / "p.html")
     opened = Opened(chromium, page)
     opened.page.select_option("#set", "newstest")
     opened.page.fill("#translations-find", "img")

@@ -13,7 +13,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.config.schema import PageConfig
-from nmt.report.comparison import Comparison, compare_runs
+from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.page import embed, live, payload
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
@@ -50,7 +50,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
 def built(
     runs: list[FinishedRun] | Comparison, path: Path, report: PageConfig | None = None
 ) -> Elements:
-    comparison = runs if isinstance(runs, Comparison) else compare_runs(runs, resamples=0)
+    comparison = runs if isinstance(runs, Comparison) else compare_finished(runs, resamples=0)
     return Elements(build_page(comparison, path, report).read_text("utf-8"))
 
 
@@ -172,7 +172,7 @@ def test_models_are_put_in_as_many_as_fit(
     results = json.loads((other / "results.json").read_text())
     results["config"]["model"]["scoring"]["_target_"] = "mine.Bilinear"
     (other / "results.json").write_text(json.dumps(results))
-    comparison = compare_runs(find_runs([tmp_path / "runs"]), resamples=0)
+    comparison = compare_finished(find_runs([tmp_path / "runs"]), resamples=0)
     page = built(comparison, tmp_path / "p.html")
     names = page.packed("data")["live"]["models"]
     assert ["RNNsearch" in name for name in names] == [True, False]

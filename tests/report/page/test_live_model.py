@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from nmt.data.batch import pad
-from nmt.data.vocabulary import END, spelt, until_end
+from nmt.data.vocabulary import spelt, until_end
 from nmt.inference.model import Model
 from nmt.inference.sentence import replace_unknown_words
 from nmt.search import Hypothesis
 from nmt.search.beam import beam_search
+from nmt.text.symbols import END
 from tests.helpers.live import NODE, drawn_model, in_node, rounded, write_live
 from tests.helpers.run_folders import ENGLISH
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.tokenise import tokeniser
 from nmt.data.vocabulary import BpeVocabulary
+from nmt.text.tokenise import tokeniser
 from tests.helpers.live import NODE, description, drawn_model, in_node, write_live
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")

@@ -1,4 +1,4 @@
-// Text to words and back, like Moses (nmt/data/tokenise.py with sacremoses). The classes of characters and the words
+// Text to words and back, like Moses (nmt/text/tokenise.py with sacremoses). The classes of characters and the words
 // that keep their full stop come with the model.
 
 /** White space of Python's `re` and `str.split`, inside a class of a regular expression. */
@@ -54,7 +54,7 @@ const INVISIBLE = /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u
 const JOINERS = /^[\u200c\u200d]+/u;
 const JOINERS_AT_END = /[\u200c\u200d]+$/u;
 
-/** A tokeniser: text -> words. `rules` are those of `nmt.data.tokenise.Tokeniser.rules`. */
+/** A tokeniser: text -> words. `rules` are those of `nmt.text.tokenise.Tokeniser.rules`. */
 export function tokeniser(rules) {
   const { language } = rules;
   const [alnum, alpha, number] = [rules.alnum, rules.alpha, rules.number].map(classOf);
@@ -155,7 +155,7 @@ const ESCAPES = [
   ["&apos;", "'"], ["&#91;", "["], ["&#93;", "]"], ["&amp;", "&"],
 ];
 
-/** A detokeniser: words -> text. `rules` are those of `nmt.data.tokenise.Tokeniser.rules`. */
+/** A detokeniser: words -> text. `rules` are those of `nmt.text.tokenise.Tokeniser.rules`. */
 export function detokeniser(rules) {
   const { language } = rules;
   const alpha = classOf(rules.plain_alpha);

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Config, TextConfig
-from nmt.data.prepare import Prepared, held_out_pairs, prepare, tokenise_text
+from nmt.data.preparation import Prepared, held_out_pairs, prepare, tokenise_text
 from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.utils.errors import InputError
 
@@ -216,7 +216,7 @@ def test_encoded_text_does_not_depend_on_the_number_of_processes(
     alone = encoded()
     shutil.rmtree(config.data.cache)
     monkeypatch.setattr("nmt.data.sources.CHUNK", 5)
-    monkeypatch.setattr("nmt.data.prepare.CHUNK", 5)
+    monkeypatch.setattr("nmt.data.preparation.CHUNK", 5)
     monkeypatch.setattr("nmt.data.cache.MANY", 2)
     monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
     assert encoded() == alone

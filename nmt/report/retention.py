@@ -1,6 +1,6 @@
 """Curves over sentence length, and the share of a score that long sentences keep, as tidy tables.
 
-Every group of seeds has a curve (`nmt.evaluation.curves`). Two groups also have curves of their
+Every group of seeds has a curve (`nmt.evaluation.length_curve`). Two groups also have curves of their
 difference and of their ratio, in which difficulty that both share cancels.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nmt.evaluation.curves import LONG, LOST, SHORT, Curve, difference, ratio
+from nmt.evaluation.length_curve import LONG, LOST, SHORT, Curve, difference, ratio
 from nmt.report.runs import FinishedRun
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs

@@ -12,13 +12,13 @@ from pytorch_lightning.loggers import Logger
 from nmt.config.schema import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
-from nmt.evaluation.table import score_table, write_scores
-from nmt.report.comparison import compare_runs
+from nmt.evaluation.scores_csv import score_table, write_scores
+from nmt.report.comparison import compare_finished
 from nmt.report.figures import draw_figures
-from nmt.report.loggers import log_run
 from nmt.report.page.builder import build_page
+from nmt.report.result_tables import bleu_by_length
 from nmt.report.runs import FinishedRun
-from nmt.report.tables import bleu_by_length
+from nmt.training.result_logging import log_run
 from nmt.utils.environment import rank
 from nmt.utils.progress import Stage, timed
 
@@ -63,7 +63,7 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
     """Draws figures, builds the page, and logs them."""
     assert run.folder is not None
     with timed("curves"):
-        comparison = compare_runs([run])
+        comparison = compare_finished([run])
     with timed("figures"), Stage("drawing figures", shown=shown):
         formats, heatmaps = config.report.figures, config.report.heatmaps
         figures = draw_figures(comparison, run.folder / "figures", formats, heatmaps)

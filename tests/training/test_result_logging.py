@@ -15,10 +15,11 @@ import pytest
 from PIL import Image
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
-from nmt.report.comparison import Comparison, compare_runs
-from nmt.report.curves import LEFT
-from nmt.report.loggers import LENGTH, length_curves, log_heatmaps, log_run, summary_of
+from nmt.report.comparison import Comparison, compare_finished
+from nmt.report.logged_values import LENGTH, length_curves, summary_of
+from nmt.report.retention import LEFT
 from nmt.report.runs import FinishedRun, read_run
+from nmt.training.result_logging import log_heatmaps, log_run
 from tests.helpers.run_folders import make_run
 
 
@@ -28,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, list
     figures = [folder / "newstest-bleu-by-length.png", folder / "newstest-four.png"]
     for file, size in zip(figures, [(60, 40), (50, 70)], strict=True):
         Image.new("RGB", size).save(file)
-    return compare_runs([read_run(folder)], resamples=0), figures
+    return compare_finished([read_run(folder)], resamples=0), figures
 
 
 def curve_of(run: FinishedRun) -> list[float]:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from nmt.config.overrides import flatten
 from nmt.evaluation.position import POSITION
-from nmt.evaluation.table import COLUMNS
+from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.curves import ABOVE, CONSTANT, LEFT, resampled_words
+from nmt.report.retention import ABOVE, CONSTANT, LEFT, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nmt.report import tables
-from nmt.report.comparison import Comparison, compare_runs
+from nmt.report import result_tables
+from nmt.report.comparison import Comparison, compare_finished
+from nmt.report.result_tables import all_tables, bleu_by_length, headline, write_tables
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
-from nmt.report.tables import all_tables, bleu_by_length, headline, write_tables
 
 
 def cell(table: Table, run: str, column: str) -> Cell:
@@ -31,17 +31,17 @@ def test_numbers_as_people_read_them() -> None:
 def test_scores_are_those_of_the_frame_over_seeds_too(comparison: Comparison) -> None:
     frame = comparison.whole("newstest").query("key == 'bleu'").set_index("run")
     label = comparison.runs[2].label
-    shown = cell(tables.scores_table(comparison, "newstest"), label, "BLEU, all")
+    shown = cell(result_tables.scores_table(comparison, "newstest"), label, "BLEU, all")
     row = frame.loc[label]
     assert shown.value == row["value"]
     assert str(shown) == f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
     values = frame.loc[frame.index.str.startswith("RNNsearch"), "value"].tolist()
-    shown = cell(tables.seeds_table(comparison, "newstest"), "RNNsearch-50", "BLEU, all")
+    shown = cell(result_tables.seeds_table(comparison, "newstest"), "RNNsearch-50", "BLEU, all")
     assert str(shown) == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
 
 
 def test_buckets_ascend(comparison: Comparison) -> None:
-    table = tables.lengths_table(comparison, "newstest", ["bleu"]).frame
+    table = result_tables.lengths_table(comparison, "newstest", ["bleu"]).frame
     assert list(table)[:4] == ["Run", "1-10", "11-20", "21-30"]
     frame = comparison.by_length("newstest").query("key == 'bleu' and bucket == '11-20'")
     values = [each.value for each in table["11-20"]]
@@ -64,13 +64,13 @@ def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison)
     said = headline(comparison, "newstest")
     assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, {long:.0f} at 50 words: ")
     assert f": {100 * left['value']:.0f}\xa0% [{100 * left['low']:.0f}, " in said
-    table = tables.retention_table(comparison, "newstest").frame
+    table = result_tables.retention_table(comparison, "newstest").frame
     row = table[table["Score"] == "BLEU, all"].set_index("Runs").loc["RNNencdec-50"]
     share = 100 * left["value"]
     ends = f"[{100 * left['low']:.0f}, {100 * left['high']:.0f}]"
     assert row["Left"] == (f"{share:.0f}\xa0%", ends, share)
     assert row["50% lost at"].value == lost
-    assert headline(compare_runs([FinishedRun("bare", {})]), "newstest") == ""
+    assert headline(compare_finished([FinishedRun("bare", {})]), "newstest") == ""
 
 
 def test_every_table_is_written_in_three_forms(comparison: Comparison, tmp_path: Path) -> None:
@@ -110,11 +110,11 @@ def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
     assert head.split("|")[1:4] == [f" {'Run':19} ", "   all ", "  1-10 "]
     bleu = comparison.whole("newstest").query("key == 'bleu'")
     assert [row.split("|")[2].strip() for row in rows] == [f"{x:.2f}" for x in bleu["value"]]
-    assert bleu_by_length(compare_runs([FinishedRun("bare", {})])) == ""
+    assert bleu_by_length(compare_finished([FinishedRun("bare", {})])) == ""
 
 
 def test_the_papers_figures() -> None:
-    rows = tables.paper_table().frame.map(str).set_index("System")
+    rows = result_tables.paper_table().frame.map(str).set_index("System")
     assert len(rows) == 6
     assert rows.loc["RNNsearch-50", ["BLEU all", "BLEU no UNK"]].tolist() == ["26.75", "34.16"]
     updates, device = rows.loc["RNNencdec-30", ["Updates", "Device"]]
@@ -125,8 +125,8 @@ def test_the_papers_figures() -> None:
 
 
 def test_training_and_settings_say_what_differs(runs: list[FinishedRun]) -> None:
-    training = tables.training_table(runs)
+    training = result_tables.training_table(runs)
     assert str(cell(training, runs[2].label, "Parameters")) == "2\u202f345\u202f678"
-    settings = tables.settings_table(runs).frame.set_index("Key")
+    settings = result_tables.settings_table(runs).frame.set_index("Key")
     assert settings.loc["seed"].tolist() == ["1", "2", "1", "2"]
-    assert compare_runs([], resamples=0).sets == []
+    assert compare_finished([], resamples=0).sets == []

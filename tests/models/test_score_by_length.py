@@ -9,8 +9,8 @@ import torch
 import torch.distributed
 
 from nmt.evaluation.buckets import parts_by_length
-from nmt.evaluation.metric import ScoreByLength
 from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.models.score_by_length import ScoreByLength
 from tests.evaluation.conftest import sacrebleu
 
 EDGES = [10, 25, 40, 60]

@@ -11,39 +11,28 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 from pytorch_lightning.loggers import Logger, TensorBoardLogger, WandbLogger
 
-from nmt.config.overrides import flatten
 from nmt.evaluation.records import Record
-from nmt.evaluation.scores import DEFAULT, NO_UNK, choose_scores
-from nmt.evaluation.table import COLUMNS
+from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import Comparison
-from nmt.report.curves import LEFT
 from nmt.report.heatmap import heatmap_figure
+from nmt.report.logged_values import (
+    FIGURES,
+    HEATMAPS,
+    LENGTH,
+    PAGE,
+    SCORES,
+    length_curves,
+    summary_of,
+)
 from nmt.report.style import style
 
 log = logging.getLogger(__name__)
-
-LENGTH = "length/words"
-UPDATE = "trainer/global_step"
-SCORES = "scores"
-PAGE = "page"
-FIGURES = "figures"
-HEATMAPS = "valid/alignment"
-CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
-SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
-ABOUT = {  # other numbers of the summary: their keys in results.json
-    **{f"best/{name}": f"valid.{name}" for name in ("update", "bleu", "nll_per_word")},
-    **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
-    **{name: name for name in ("parameters", "max_length", "model", "scoring")},
-}
-OPEN_BUCKET = 10  # words: assumed width of the open bucket
 
 Images = Mapping[str, Image.Image]
 
@@ -149,35 +138,3 @@ def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
         for canvas, image in zip(canvases, images.values(), strict=True):
             canvas.paste(image)  # W&B requires one size for all pictures of a key
         logger.log_image(key, canvases, update, caption=list(images))
-
-
-def length_curves(comparison: Comparison) -> list[dict[str, float]]:
-    """Returns the curves `length/<set>/<score>`: one row per bucket, with its last length as `LENGTH`."""
-    frame = comparison.scores
-    frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
-    metrics = "length/" + frame["set"] + "/" + frame["key"]
-    words = frame["to"].fillna(frame["from"] + OPEN_BUCKET - 1).astype(int)
-    table = frame.set_index([words, metrics])["value"].unstack()
-    return [{LENGTH: words, **row.dropna()} for words, row in table.sort_index().iterrows()]
-
-
-def summary_of(comparison: Comparison) -> dict[str, Any]:
-    """Returns the single numbers of a run.
-
-    They are scores of whole sets (`test/<set>/<score>`: SUMMARY and those that `evaluation.scores` names
-    beside `default`), the share of BLEU that long sentences keep with its interval
-    (`test/<set>/bleu_retention`), the best validation, and the model's size.
-    """
-    (run,) = comparison.runs
-    named = [name for name in run.flat.get("evaluation.scores", ()) if name != DEFAULT]
-    keys = {*SUMMARY, *(score.key for score in choose_scores(named))}
-    whole = comparison.scores.query("bucket == 'all'")
-    whole = whole[whole["key"].isin(keys)]
-    values: dict[str, Any] = {f"test/{r.set}/{r.key}": r.value for r in whole.itertuples()}
-    kept = comparison.retention.query(f"key == 'bleu' and statistic == {LEFT!r}")
-    for row in kept.itertuples():
-        name = f"test/{row.set}/bleu_retention"
-        values |= {name: row.value, f"{name}_low": row.low, f"{name}_high": row.high}
-    about = flatten(run.results)
-    values |= {key: about.get(name) for key, name in ABOUT.items()}
-    return {key: value for key, value in values.items() if not pd.isna(value)}

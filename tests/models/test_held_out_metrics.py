@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.models.metrics import _attention_sums
+from nmt.models.held_out_metrics import _attention_sums
 
 
 def test_sums_of_attention_leave_out_padding():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.tokenise import split, tokeniser
+from nmt.text.tokenise import split, tokeniser
 
 HOSTILE = [
     "",

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from nmt.evaluation.table import COLUMNS, read_scores, score_table, write_scores
+from nmt.evaluation.scores_csv import COLUMNS, read_scores, score_table, write_scores
 from nmt.utils.errors import InputError
 
 ROWS = [

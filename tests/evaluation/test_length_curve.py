@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from nmt.config.schema import EvaluationConfig
-from nmt.evaluation.curves import (
+from nmt.evaluation.length_curve import (
     FEWEST,
     LONG,
     LOST,

@@ -25,7 +25,6 @@ from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerCon
 from nmt.data.cache import Facts, Stored, build_once, map_chunks, write_rows
 from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
-from nmt.data.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.data.vocabulary import (
     BpeVocabulary,
     Vocabularies,
@@ -34,6 +33,7 @@ from nmt.data.vocabulary import (
     load_vocabulary,
     rank_words,
 )
+from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)

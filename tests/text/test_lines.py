@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.lines import batches_of_lines, check_file, decode_line, read_lines, read_parallel
+from nmt.text.lines import batches_of_lines, check_file, decode_line, read_lines, read_parallel
 from nmt.utils.errors import InputError
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

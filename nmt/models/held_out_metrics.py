@@ -16,9 +16,9 @@ from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
-from nmt.evaluation.metric import ScoreByLength
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.layers import Likelihood, Network
+from nmt.models.score_by_length import ScoreByLength
 from nmt.search import beam_search
 
 ATTENTION = ("eos_weight", "last_word_weight", "attention_entropy")

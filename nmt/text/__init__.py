@@ -1,0 +1,1 @@
+"""What all parts need of a text: its lines, its tokens and the special symbols."""
