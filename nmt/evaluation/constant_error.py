@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.special import betaincinv, binom
 
 from nmt.evaluation.records import Record, in_order, system_record
@@ -152,6 +151,8 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     with them: their distance to the expected ones corrects the expectation. If no rates reach all
     precisions, the closest ones are returned, BLEU before the others.
     """
+    from scipy.optimize import least_squares  # takes half a second
+
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
     # the quantile of the draws: exactly so many words are added or dropped
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))

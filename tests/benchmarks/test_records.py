@@ -9,7 +9,7 @@ from benchmarks.figures import SENTENCES, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, with_tables
 from nmt.cli.composition import conf_folder
 from nmt.report.claims import decide, read_claims
-from tests.evaluation.conftest import bleu_by_hand
+from tests.helpers.bleu import bleu_by_hand
 
 
 @pytest.fixture(scope="module")

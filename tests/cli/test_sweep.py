@@ -18,7 +18,7 @@ def module(name, **content):
     sys.modules[name] = types.ModuleType(name)
     vars(sys.modules[name]).update(content)
 
-def compare(config, shown):
+def build_comparison(config, shown):
     return sorted(f.parent.name for folder in map(Path, config.runs) for f in folder.glob("*/results.json"))
 
 def write_comparison(runs, folder, title):
@@ -27,7 +27,7 @@ def write_comparison(runs, folder, title):
     if "3" in runs:
         raise RuntimeError("no page of this")
 
-module("nmt.report.comparison", compare=compare)
+module("nmt.report.comparison", build_comparison=build_comparison)
 module("nmt.report.write", write_comparison=write_comparison)
 
 @hydra.main(version_base=None, config_path=None, config_name="app")

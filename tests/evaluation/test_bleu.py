@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.evaluation.scores.bleu import bleu, brevity_penalty, sentence_statistics
-from tests.evaluation.conftest import bleu_by_hand, sacrebleu
+from tests.helpers.bleu import bleu_by_hand, corpus, sacrebleu
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_corpus_bleu_is_sacrebleus(corpus, seed):
+def test_corpus_bleu_is_sacrebleus(seed):
     pairs = corpus(60, seed=seed)
     expected = sacrebleu(pairs)
     sums = sum(sentence_statistics(*pair) for pair in pairs)
@@ -29,7 +29,7 @@ def test_any_corpus_of_few_words(pairs):
 
 
 @pytest.mark.parametrize("effective_order", [False, True])
-def test_many_sums_at_once(corpus, effective_order):
+def test_many_sums_at_once(effective_order):
     rows = np.stack([sentence_statistics(*pair) for pair in corpus(300, longest=9)])
     sums = np.concatenate([rows, np.cumsum(rows, axis=0)]).reshape(3, 200, 10)
     options = {"effective_order": effective_order}

@@ -5,7 +5,7 @@ import pytest
 
 from nmt.evaluation.resampling import SEED, interval_of, resampled_sums
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
-from tests.evaluation.conftest import bleu_by_hand
+from tests.helpers.bleu import bleu_by_hand, corpus
 
 
 def statistics(pairs):
@@ -21,7 +21,7 @@ def test_sums_are_those_of_the_sentences_and_of_those_drawn(monkeypatch):
     np.testing.assert_array_equal(resampled_sums(rows, 50), expected)
 
 
-def test_interval_of_bleu_is_the_quantiles_of_resampled_corpora(corpus):
+def test_interval_of_bleu_is_the_quantiles_of_resampled_corpora():
     rows = statistics(corpus(40, seed=1))
     drawn = np.random.default_rng(SEED).integers(40, size=(200, 40))
     scores = [bleu_by_hand(rows[picks].sum(axis=0)) for picks in drawn]
@@ -42,7 +42,7 @@ def test_undefined_resamples_are_left_out():
     assert interval_of(np.array([np.nan])) == (None, None)
 
 
-def test_a_thousand_resamples_of_three_thousand_sentences_take_about_a_second(corpus):
+def test_a_thousand_resamples_of_three_thousand_sentences_take_about_a_second():
     rows = np.tile(statistics(corpus(300)), (10, 1))
     start = time.process_time()
     bleu(resampled_sums(rows, 1000))

@@ -12,6 +12,7 @@ from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores.text import MATCHES_NOTHING, scored_text, tokenizer_of
 from nmt.utils.errors import InputError
+from tests.helpers.bleu import corpus
 
 HYPOTHESES = [
     "Le chat est assis.",
@@ -53,7 +54,7 @@ def test_of_any_part_of_a_set_sacrebleus_scores_are_its_own(key, chosen):
 
 
 @pytest.mark.parametrize("key", OF_TEXT)
-def test_random_parts_of_a_larger_set(key, corpus):
+def test_random_parts_of_a_larger_set(key):
     texts = [[" ".join(side) for side in pair] for pair in corpus(60, seed=4, longest=14)]
     table = REGISTERED[key].table({"detokenised": h, "raw_reference": r} for h, r in texts)
     drawn = np.random.default_rng(0).integers(60, size=(3, 41))

@@ -7,13 +7,13 @@ from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores.base import quotient
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.evaluation.significance import holm, paired_differences
-from tests.evaluation.conftest import bleu_by_hand, sacrebleu
+from tests.helpers.bleu import bleu_by_hand, corpus, sacrebleu
 
 EDGES = [15, 40]
 
 
 @pytest.fixture
-def systems(corpus):
+def systems():
     """Three systems on the same references, two alike and one clearly worse, and the lengths."""
     texts = {
         name: corpus(90, seed=2, quality=q) for name, q in zip("abc", (0.8, 0.79, 0.5), strict=True)

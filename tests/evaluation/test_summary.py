@@ -12,7 +12,7 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores_csv import score_table
 from nmt.evaluation.summary import keep_statistics, score_set
-from tests.evaluation.conftest import sacrebleu
+from tests.helpers.bleu import corpus, sacrebleu
 
 EDGES = [10, 25, 40]
 Settings = functools.partial(EvaluationConfig, edges=EDGES, resamples=100)
@@ -59,7 +59,7 @@ def rows_of(records, settings=None, **options):
 
 
 @pytest.fixture
-def records(corpus):
+def records():
     return records_of(corpus(70, longest=40))
 
 
@@ -122,7 +122,7 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
     assert rows_of(records, settings) == expected
 
 
-def test_what_does_not_apply_is_absent(corpus):
+def test_what_does_not_apply_is_absent():
     records = records_of(corpus(12), unknown=1.0, gold=False)
     for record in records:
         record |= {"no_unk": None}

@@ -11,7 +11,7 @@ import torch.distributed
 from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.models.score_by_length import ScoreByLength
-from tests.evaluation.conftest import sacrebleu
+from tests.helpers.bleu import corpus, sacrebleu
 
 EDGES = [10, 25, 40, 60]
 
@@ -49,7 +49,7 @@ def process(rank, world, folder, statistics, lengths):
     torch.distributed.destroy_process_group()
 
 
-def test_one_process(corpus):
+def test_one_process():
     pairs = corpus(80, seed=1)
     metric = ScoreByLength(edges=EDGES)
     statistics, lengths = tensors(pairs)
@@ -62,7 +62,7 @@ def test_one_process(corpus):
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 @pytest.mark.parametrize("world", [2, 3])
-def test_several_processes(corpus, tmp_path, world):
+def test_several_processes(tmp_path, world):
     pairs = corpus(80, seed=world)
     torch.multiprocessing.start_processes(
         process, (world, tmp_path, *tensors(pairs)), nprocs=world, start_method="fork"
@@ -85,7 +85,7 @@ def test_alignment_error_rate():
     assert metric.compute()["all"] == pytest.approx(1 - (12 + 15) / (20 + 18))
 
 
-def test_empty_and_no_match_buckets(corpus):
+def test_empty_and_no_match_buckets():
     pairs = [([], ["a"] * 5), (["b"] * 4, ["a"] * 15), (["a"] * 30, ["a"] * 30)]
     metric = ScoreByLength(edges=EDGES)
     metric.update(*tensors(pairs))

@@ -19,7 +19,7 @@ from nmt.report import claims
 from nmt.report.claims import claims_table, decided_rows, matches, read_claims, verdict_words
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
-from tests.evaluation.conftest import bleu_by_hand
+from tests.helpers.bleu import bleu_by_hand
 
 FILES = [
     pytest.param(path, marks=pytest.mark.slow if path.stem != "scoring" else ())

@@ -11,7 +11,7 @@ import pytest
 from nmt.report import comparison as module
 from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.runs import FinishedRun, find_runs, read_run
-from tests.evaluation.conftest import bleu_by_hand
+from tests.helpers.bleu import bleu_by_hand
 from tests.helpers.run_folders import make_run
 
 

@@ -62,7 +62,9 @@ class Words(Ratio):
 
 
 def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
-    found = build_comparison(CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0))
+    found = build_comparison(
+        CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0)
+    )
     shown = found.whole("news").set_index("key")
     assert shown.loc["words", "value"] == pytest.approx((2 + 7 + 9) / 3)
 
@@ -75,7 +77,9 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
     file = write(tmp_path / "all.jsonl", rows)
     typed = {"source": file, "reference": file, "systems": {"mine": file}, "resamples": 0}
     found = build_comparison(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
-    plain = build_comparison(CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0}))
+    plain = build_comparison(
+        CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0})
+    )
     assert value(found, "mine", "bleu") == value(plain, "mine", "bleu")
     lengths = {"characters": list(map(len, SOURCE)), "words": [2, 6, 7], "tokens": [2, 6, 7]}
     for counted, wanted in lengths.items():

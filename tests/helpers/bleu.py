@@ -1,15 +1,12 @@
 """A corpus of random sentences with every kind of hypothesis that BLEU treats apart."""
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 from sacrebleu.metrics import BLEU
 
 Corpus = list[tuple[list[str], list[str]]]
 
 
-def _corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
+def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
     """(hypothesis, reference) pairs: right words with probability `quality`, some left out or put
     elsewhere; one in ten hypotheses is empty, one in ten has no word of its reference."""
     generator = np.random.default_rng(seed)
@@ -31,11 +28,6 @@ def _corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0
             hypothesis = hypothesis[start:] + hypothesis[: max(0, start - 2)]
         pairs.append((hypothesis, reference))
     return pairs
-
-
-@pytest.fixture
-def corpus() -> Callable[..., Corpus]:
-    return _corpus
 
 
 def sacrebleu(pairs):
