@@ -46,5 +46,5 @@ format:
 
 # Pin the newest versions of all dependencies, with the hashes of their files
 constraints:
-    uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
+    uv pip compile pyproject.toml --extra train --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
         --no-emit-index-url --custom-compile-command 'just constraints' --output-file constraints.txt

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from nmt import __version__
 from tests.helpers import ROOT
 from tests.helpers.documentation import files
 from tests.helpers.processes import TINY
+from tests.test_architecture import HEAVY
 
 pytestmark = pytest.mark.slow
 
@@ -42,15 +45,80 @@ def test_it_holds_the_package_its_options_and_the_launcher(wheel):
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
 
 
-def test_it_works_in_an_empty_folder_with_options_of_a_package(wheel, tmp_path):
-    """Its dependencies are those of the interpreter that runs the tests."""
-    environment, work = tmp_path / "environment", tmp_path / "work"
-    venv.create(environment, with_pip=False)
-    packages = environment / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+@dataclass
+class Installed:
+    """The wheel in an environment of its own, whose dependencies are those of this interpreter."""
+
+    environment: Path
+    work: Path
+
+    @property
+    def packages(self) -> Path:
+        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        return self.environment / "lib" / python / "site-packages"
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Runs its Python in the folder `work`; returns what it printed on both streams."""
+        inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(
+            [str(self.environment / "bin/python"), *words],
+            cwd=self.work,
+            env={**inherited, "OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == code, f"{words}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def installed(wheel: Path, tmp_path: Path) -> Installed:
+    made = Installed(tmp_path / "environment", tmp_path / "work")
+    made.work.mkdir()
+    venv.create(made.environment, with_pip=False)
     with zipfile.ZipFile(wheel) as content:
-        content.extractall(packages)
+        content.extractall(made.packages)
     paths = [sysconfig.get_path("purelib"), *(p for p in sys.path if p.endswith("-packages"))]
-    (packages / "dependencies.pth").write_text("\n".join(dict.fromkeys(paths)))
+    (made.packages / "dependencies.pth").write_text("\n".join(dict.fromkeys(paths)))
+    return made
+
+
+def test_only_the_extra_brings_torch(wheel):
+    with zipfile.ZipFile(wheel) as content:
+        [name] = [name for name in content.namelist() if name.endswith("METADATA")]
+        metadata = content.read(name).decode()
+    needed = re.findall(r"^Requires-Dist: ([\w-]+)(.*)$", metadata, re.MULTILINE)
+    always = {package.lower() for package, rest in needed if "extra ==" not in rest}
+    training = {package.lower() for package, rest in needed if "extra == 'train'" in rest}
+    heavy = {"torch", "pytorch-lightning", "torchmetrics", "wandb", "datasets", "tokenizers"}
+    assert heavy <= training
+    assert not heavy & always
+
+
+def test_it_compares_systems_without_the_extra(installed):
+    """A comparison runs where torch and its kin cannot be imported; a training says what is missing."""
+    block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
+    (installed.packages / "light.py").write_text(block)
+    (installed.packages / "light.pth").write_text("import light")
+    for name, word in (
+        ("test.en", "house"),
+        ("test.de", "Haus"),
+        ("a.de", "Haus"),
+        ("b.de", "Hof"),
+    ):
+        lines = [f"a small {word} number {number} stands there\n" for number in range(40)]
+        (installed.work / name).write_text("".join(lines))
+    systems = ("+systems.a=a.de", "+systems.b=b.de", "resamples=20")
+    installed.run("-m", "nmt", "compare", "source=test.en", "reference=test.de", *systems)
+    assert "100.00" in (installed.work / "comparison/tables/tables.md").read_text()
+    assert (installed.work / "comparison/comparison.html").is_file()
+    assert "pip install 'rnnsearch[train]'" in installed.run("-m", "nmt", "train", code=2)
+
+
+def test_it_works_in_an_empty_folder_with_options_of_a_package(installed):
+    work, packages, run = installed.work, installed.packages, installed.run
     own = files((ROOT / "docs/extend.md").read_text())
     package = {
         "mine/__init__.py": "",
@@ -63,19 +131,6 @@ def test_it_works_in_an_empty_folder_with_options_of_a_package(wheel, tmp_path):
     for name, text in package.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
-
-    def run(*words: str) -> str:
-        inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-        done = subprocess.run(
-            [str(environment / "bin/python"), *words],
-            cwd=work,
-            env={**inherited, "OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, f"{words}\n{done.stderr}"
-        return done.stdout
 
     home = run("-c", "import nmt; print(nmt.__file__, nmt.__version__)").split()
     assert home == [str(packages / "nmt/__init__.py"), __version__]

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 import hydra
@@ -22,7 +23,7 @@ from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.sweep import comparison_pages
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
-from nmt.utils.environment import output_folder, rank
+from nmt.utils.environment import need, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
 from nmt.utils.startup import set_up_process
@@ -74,6 +75,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
         single = HydraConfig.get().mode is RunMode.RUN
         own_folder = rank() == 0 and name in WITH_FOLDER
         with exiting() if single else nullcontext():
+            if name != "compare" and find_spec("torch") is None:
+                need("torch", "train", f"nmt.{name}")
             with explaining(SCHEMAS[name]):
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():

@@ -11,22 +11,20 @@ import gzip
 import io
 import itertools
 import lzma
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import zstandard
-
+from nmt.utils.environment import need
 from nmt.utils.errors import InputError
 
 BOM = "\ufeff"
 READ_BYTES = 1 << 20
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
-DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
 
 def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
+    zstandard: Any = need("zstandard", "train", str(path))
     frames = zstandard.ZstdDecompressor().stream_reader(
         path.open(mode), read_across_frames=True, closefd=True
     )
@@ -65,7 +63,9 @@ def read_lines(path: Path) -> Iterator[str]:
         with opener(path, "rb") as stream:
             for number, raw in enumerate(stream, 1):
                 yield decode_line(raw, str(path), number)
-    except DAMAGED as error:
+    except InputError:
+        raise
+    except Exception as error:  # every compression library has its own
         raise InputError(f"{path}:{number + 1}: cannot be read further ({error})") from error
 
 

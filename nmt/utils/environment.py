@@ -131,7 +131,7 @@ def need(module: str, extra: str, wanted_by: str) -> ModuleType:
     except ImportError as error:
         raise InputError(
             f"{wanted_by}: {error}\n"
-            f"in the project's folder: uv sync --extra {extra}, or pip install -e '.[{extra}]'"
+            f"type pip install 'rnnsearch[{extra}]', or in a clone uv sync --extra {extra}"
         ) from error
 
 
