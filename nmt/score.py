@@ -39,7 +39,11 @@ def main(composed: ScoreConfig) -> None:
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
             for scored in model.score(lines, tokenised=composed.tokenised):
-                number, total, symbols = number + 1, total + scored.score, symbols + scored.symbols
+                number, total, symbols = (
+                    number + 1,
+                    total + scored.log_probability,
+                    symbols + scored.symbols,
+                )
                 print(printed_line(composed.alignments, number, scored), flush=number % 64 == 0)
             stage.advance(len(lines))
     if number:
@@ -56,7 +60,7 @@ def printed_line(alignments: str | None, number: int, scored: ScoredSentence) ->
     if alignments == "json":
         record = {"line": number, "source": scored.source, **scored.to_json()}
         return json.dumps(record, ensure_ascii=False)
-    return "\t".join([f"{scored.score:.4f}", *([scored.links] if alignments else [])])
+    return "\t".join([f"{scored.log_probability:.4f}", *([scored.links] if alignments else [])])
 
 
 if __name__ == "__main__":

@@ -80,7 +80,9 @@ def printed_lines(
     for each in best.nbest or [best]:
         columns = [str(number)] if numbered else []
         if options.scores:
-            columns.append("" if math.isnan(each.score) else f"{each.score:.4f}")
+            columns.append(
+                "" if math.isnan(each.log_probability) else f"{each.log_probability:.4f}"
+            )
         columns.append(each.text if options.detokenise else " ".join(each.tokens))
         if options.alignments:
             columns.append(each.links)

@@ -10,7 +10,7 @@ A record is one dict per sentence, and one line of `translations/<set>.jsonl`:
     length         the length that selects the sentence's bucket
     no_unk         whether all its words are in the shortlists; None without shortlists
     nll            NLL of the reference with its `</s>`, in nats; absent for other systems
-    score          log-probability of the hypothesis; absent for other systems
+    log_probability  of the hypothesis, in nats; absent for other systems
     bleu_stats     10 integers of `sentence_statistics`
     unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
     hypothesis_no_unk, bleu_stats_no_unk   if `no_unk`: the same with `<unk>` forbidden
@@ -68,8 +68,8 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
     """Writes `alignments/<name>.jsonl` in a run folder; every float rounded to 5 digits.
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
-    hypothesis with `</s>`), `reference`, `score`, `weights` (T, S), `log_normaliser` (T,),
-    `attention_entropy` (T,) (these three null without attention), `log_probability` (T,) and
+    hypothesis with `</s>`), `reference`, `log_probability`, `weights` (T, S), `log_normaliser` (T,),
+    `attention_entropy` (T,) (these three null without attention), `word_log_probabilities` (T,) and
     `runners_up` (T, 5, [token, log-probability]).
     """
     path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
@@ -106,7 +106,7 @@ _OF_SENTENCE = (
 def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
     """Builds the record of a sentence that a system without a shortlist translated.
 
-    It has no values that only a model gives (`nll`, `score`, attention). Such a system writes no
+    It has no values that only a model gives (`nll`, `log_probability`, attention). Such a system writes no
     `<unk>`, so a sentence's `hypothesis_no_unk` is its hypothesis.
 
     Args:

@@ -283,9 +283,9 @@ class Model:
                 source=list(words),
                 tokens=self.target.decode(target),
                 text="",
-                score=sum(log_p.tolist()),
+                log_probability=sum(log_p.tolist()),
                 symbols=len(target),
-                log_probabilities=np.add.reduceat(log_p, first),
+                word_log_probabilities=np.add.reduceat(log_p, first),
             )
             if forced.weights is not None:
                 attention = weights[n, : len(target), : len(source)]
@@ -336,7 +336,7 @@ class Model:
                 words = replace_unknown_words(words, result.weights, result.source, dictionary)
             result.tokens = spelt(words)
             result.text = self.detokenise(result.tokens)
-            result.score = hypothesis.score
+            result.log_probability = hypothesis.log_probability
             result.symbols = len(hypothesis.tokens)
             result.unknown = tuple(at for at, word in enumerate(words) if word is None)
         return results

@@ -1,4 +1,4 @@
-"""`ScoredSentence`: a translation with its score and alignment; replacement of unknown words."""
+"""`ScoredSentence`: a translation with its log-probability and alignment; replacement of unknown words."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from nmt.text.symbols import END_SYMBOL
 
 @dataclass(eq=False)
 class ScoredSentence:
-    """A target sentence with its score; I target words, J source words.
+    """A target sentence with its log-probability; I target words, J source words.
 
     Attributes:
         source: the J source words, without `</s>`.
         tokens: the I target words, without `</s>`.
         text: the target sentence as ordinary text.
-        score: for a translation the search's score: log p(text | source) in nats, including `</s>`,
-            divided by length^p with a length penalty. For a given pair the log-probability. NaN for
-            an empty line, which is not translated.
+        log_probability: log p(text | source) in nats, including `</s>`. NaN for an empty line, which
+            is not translated.
         symbols: number of predicted symbols: words or subwords, and `</s>`.
         unknown: positions of `<unk>` that were not replaced.
-        log_probabilities: (I + 1,) log p of each word and of `</s>`, in nats; None if not computed.
+        word_log_probabilities: (I + 1,) log p of each word and of `</s>`, in nats; None if not computed.
         weights: (I + 1, J + 1) attention weights; row i holds the weights α_ij of the step that
             predicts word i (equation 6 of the paper's section 3.1) and sums to 1; the last row and
             column belong to `</s>`. None without attention.
@@ -39,10 +38,10 @@ class ScoredSentence:
     source: list[str]
     tokens: list[str]
     text: str
-    score: float
+    log_probability: float
     symbols: int = 0
     unknown: tuple[int, ...] = ()
-    log_probabilities: np.ndarray | None = field(default=None, repr=False)
+    word_log_probabilities: np.ndarray | None = field(default=None, repr=False)
     weights: np.ndarray | None = field(default=None, repr=False)
     log_normaliser: np.ndarray | None = field(default=None, repr=False)
     runners_up: list[list[tuple[str, float]]] = field(default_factory=list, repr=False)
@@ -61,11 +60,11 @@ class ScoredSentence:
             "length": len(self.source),
             "source": [*self.source, END_SYMBOL],
             "target": [*self.tokens, END_SYMBOL],
-            "score": self.score,
+            "log_probability": self.log_probability,
             "weights": as_json(self.weights),
             "log_normaliser": as_json(self.log_normaliser),
             "attention_entropy": as_json(entropy),
-            "log_probability": as_json(self.log_probabilities),
+            "word_log_probabilities": as_json(self.word_log_probabilities),
             "runners_up": self.runners_up,
             "reference": reference or [],
         }
@@ -74,10 +73,10 @@ class ScoredSentence:
         """Returns the fields of a translation that `alignments=json` prints."""
         return {
             "tokens": self.tokens,
-            "score": self.score,
+            "log_probability": self.log_probability,
             "links": self.links,
             "weights": as_json(self.weights),
-            "log_probability": as_json(self.log_probabilities),
+            "word_log_probabilities": as_json(self.word_log_probabilities),
         }
 
 

@@ -191,14 +191,14 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
         "hypothesis": translation.tokens,
         "detokenised": translation.text,
         **({"unknown": list(translation.unknown)} if translation.unknown else {}),
-        "score": translation.score,
+        "log_probability": translation.log_probability,
         "bleu_stats": sentence_statistics(words, sentence["reference"]).tolist(),
     }
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
     """Returns NLL of the reference, and entropy, weight on `</s>` and link counts of attention."""
-    record: Record = {"nll": -forced.score}
+    record: Record = {"nll": -forced.log_probability}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())
         record["eos_weight"] = eos_weight(forced.weights)

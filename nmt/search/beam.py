@@ -31,12 +31,12 @@ class Hypothesis:
 
     Attributes:
         tokens: word ids; the last is `END` if and only if `finished`.
-        score: the sum of log p(y_i | y_<i, x) in nats, divided by len(tokens) ** length_penalty.
+        log_probability: the sum of log p(y_i | y_<i, x), in nats.
         finished: whether the hypothesis ends with `</s>`.
     """
 
     tokens: list[int]
-    score: float
+    log_probability: float
     finished: bool
 
 
@@ -135,16 +135,16 @@ def beam_search(
         written = np.concatenate([written, words[:, :, None].astype(np.int32)], 2)
         ended = (words == END) & (totals > -np.inf)
         for i, slot in np.argwhere(ended):
-            score = normalised(totals[i, slot], step, settings.length_penalty)
-            unfinished[i].finished.append(Hypothesis(written[i, slot].tolist(), score, True))
+            total = float(totals[i, slot])
+            unfinished[i].finished.append(Hypothesis(written[i, slot].tolist(), total, True))
         totals[ended] = -np.inf
 
         with_best = zip(unfinished, totals.max(1).tolist(), strict=True)
         active = np.array([_continues(each, step, best, settings) for each, best in with_best])
         for i in np.flatnonzero(~active):
             for slot in np.flatnonzero(totals[i] > -np.inf):
-                score = normalised(totals[i, slot], step, settings.length_penalty)
-                unfinished[i].open.append(Hypothesis(written[i, slot].tolist(), score, False))
+                total = float(totals[i, slot])
+                unfinished[i].open.append(Hypothesis(written[i, slot].tolist(), total, False))
         if not active.any():
             break
         staying = np.flatnonzero(active)
@@ -157,12 +157,17 @@ def beam_search(
         if not active.all():
             memory = select(memory, queued(torch.from_numpy(staying), source.device))
         state = model.advance(*reorder((state, attended), index[0]), index[1])
-    return [_ranked(sentence, settings.nbest) for sentence in sentences]
+    return [_ranked(sentence, settings) for sentence in sentences]
 
 
-def normalised(total: float, length: int, length_penalty: float) -> float:
-    """Returns the score total / length^p of a summed log-probability; `length` counts `</s>`, too."""
-    return float(total) / length**length_penalty
+def normalised(log_probability: float, length: int, length_penalty: float) -> float:
+    """Returns log p / length^p, by which hypotheses are ranked; `length` counts `</s>`, too."""
+    return log_probability / length**length_penalty
+
+
+def _rank(hypothesis: Hypothesis, settings: SearchConfig) -> float:
+    length = len(hypothesis.tokens)
+    return normalised(hypothesis.log_probability, length, settings.length_penalty)
 
 
 def _floor(steps: float) -> int:
@@ -180,19 +185,19 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
     """Whether another step can change the hypotheses to return for a sentence.
 
     An open hypothesis loses probability with every word, and gains most from the division by
-    length^p at the last step. If even that score is below the finished ones, the search can stop.
+    length^p at the last step. If even that rank is below the finished ones, the search can stop.
     """
     if step >= sentence.limit or best_open == -np.inf:
         return False
     if len(sentence.finished) < settings.nbest:
         return True
-    scores = sorted((each.score for each in sentence.finished), reverse=True)
+    ranks = sorted((_rank(each, settings) for each in sentence.finished), reverse=True)
     best_possible = normalised(best_open, sentence.limit, settings.length_penalty)
-    return best_possible >= scores[settings.nbest - 1]
+    return best_possible >= ranks[settings.nbest - 1]
 
 
-def _ranked(sentence: _Sentence, nbest: int) -> list[Hypothesis]:
-    """Returns the best `nbest` hypotheses: finished before open, by score, then by word index."""
+def _ranked(sentence: _Sentence, settings: SearchConfig) -> list[Hypothesis]:
+    """Returns the best `nbest` hypotheses: finished before open, by rank, then by word index."""
     hypotheses = [*sentence.finished, *sentence.open]
-    hypotheses.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
-    return hypotheses[:nbest]
+    hypotheses.sort(key=lambda each: (not each.finished, -_rank(each, settings), each.tokens))
+    return hypotheses[: settings.nbest]

@@ -32,7 +32,7 @@ def test_a_log_probability_for_each_pair(program, folder, typed):
     ended = program("score", f"checkpoint={folder}/1.ckpt", *typed)
     assert ended.code == 0, ended.err
     scores = [float(line) for line in ended.out.splitlines()]
-    expected = [pair.score for pair in nmt.load(folder / "1.ckpt").score(PAIRS)]
+    expected = [pair.log_probability for pair in nmt.load(folder / "1.ckpt").score(PAIRS)]
     assert scores == pytest.approx(expected, abs=1e-4)
     assert f"3 pairs: NLL/sentence {-sum(expected) / 3:.3f}, " in ended.err
     assert f"NLL/symbol {-sum(expected) / 12:.4f}" in ended.err
@@ -46,8 +46,10 @@ def test_an_ensemble_with_objects(program, folder, typed):
     for line, found in zip(ended.out.splitlines(), nmt.load(files).score(PAIRS), strict=True):
         record = json.loads(line)
         assert (record["source"], record["tokens"]) == (found.source, found.tokens)
-        assert record["score"] == pytest.approx(found.score, abs=1e-5)
-        assert record["log_probability"] == pytest.approx(list(found.log_probabilities), abs=1e-5)
+        assert record["log_probability"] == pytest.approx(found.log_probability, abs=1e-5)
+        assert record["word_log_probabilities"] == pytest.approx(
+            list(found.word_log_probabilities), abs=1e-5
+        )
         assert len(record["weights"]) == len(found.tokens) + 1
 
 

@@ -94,7 +94,7 @@ class TestTrain:
         assert [record["id"] for record in records] == list(range(len(records)))
         keys = {"id", "source", "reference", "hypothesis", "detokenised", "length", "no_unk"}
         for record in records:
-            assert set(record) >= keys | {"nll", "score", "bleu_stats"}
+            assert set(record) >= keys | {"nll", "log_probability", "bleu_stats"}
             assert len(record["bleu_stats"]) == 10
             assert all(type(count) is int for count in record["bleu_stats"])
             assert record["bleu_stats"][8:] == [len(record["hypothesis"]), len(record["reference"])]
@@ -115,14 +115,19 @@ class TestTrain:
             assert row["length"] == words - 1
             assert [len(weights) for weights in row["weights"]] == [words] * steps
             assert all(abs(sum(weights) - 1) < 1e-3 for weights in row["weights"])
-            for key in ("log_normaliser", "attention_entropy", "log_probability", "runners_up"):
+            for key in (
+                "log_normaliser",
+                "attention_entropy",
+                "word_log_probabilities",
+                "runners_up",
+            ):
                 assert len(row[key]) == steps
             assert all(len(others) == 5 for others in row["runners_up"])
             # the reading of a hypothesis that was never finished ends in </s> all the same
-            ended = sum(row["log_probability"])
-            assert row["score"] == pytest.approx(ended, abs=0.01) or row["score"] == pytest.approx(
-                ended - row["log_probability"][-1], abs=0.01
-            )
+            ended = sum(row["word_log_probabilities"])
+            assert row["log_probability"] == pytest.approx(ended, abs=0.01) or row[
+                "log_probability"
+            ] == pytest.approx(ended - row["word_log_probabilities"][-1], abs=0.01)
 
     def test_a_fixed_vector_has_no_weights(self, rnnencdec):
         rows = lines(rnnencdec / "alignments/test.jsonl")

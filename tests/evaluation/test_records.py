@@ -60,7 +60,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
         "id": 1,
         "weights": [[0.123456789, 0.876543211, 1.23456789e-12]],
         "runners_up": [[["le", -0.1000001], ["la", -3.0]]],
-        "score": -4.2000004,
+        "log_probability": -4.2000004,
     }
     none = {"id": 0, "weights": None, "attention_entropy": None} | tokens
     write_alignments(tmp_path, "x", [attention, none])
@@ -68,7 +68,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     assert first == none
     assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
-    assert second["score"] == -4.2
+    assert second["log_probability"] == -4.2
 
 
 def test_a_damaged_line_is_named(tmp_path):

@@ -31,7 +31,7 @@ def records_of(pairs, seed=0, unknown=0.5, gold=True):
             "detokenised": " ".join(hypothesis),
             "no_unk": generator.random() > unknown,
             "nll": generator.uniform(1, 3) * (len(reference) + 1),
-            "score": -generator.uniform(1, 30),
+            "log_probability": -generator.uniform(1, 30),
             "bleu_stats": sentence_statistics(hypothesis, reference).tolist(),
             "attention_entropy": generator.uniform(0, 2),
             "eos_weight": generator.random(),
@@ -126,7 +126,7 @@ def test_what_does_not_apply_is_absent():
     records = records_of(corpus(12), unknown=1.0, gold=False)
     for record in records:
         record |= {"no_unk": None}
-        for key in ("nll", "score", "attention_entropy", "eos_weight", "raw_reference"):
+        for key in ("nll", "log_probability", "attention_entropy", "eos_weight", "raw_reference"):
             del record[key]
     rows = rows_of(records, Settings(resamples=0))
     assert {score for score, _, _ in rows} == {

@@ -182,7 +182,7 @@ def _test_set(
             "length": length,
             "no_unk": known,
             "nll": round(nll, 4),
-            "score": round(-nll * 0.8, 4),
+            "log_probability": round(-nll * 0.8, 4),
             "bleu_stats": sentence_statistics(hypothesis, row["reference"]).tolist(),
         }
         if attention:
@@ -218,12 +218,12 @@ def _alignment(
         runners_up.append([[str(word), round(float(chance), 4)] for word, chance in step])
     entropy = -(weights * np.log(weights)).sum(1)
     return {
-        **{key: record[key] for key in ("id", "length", "reference", "score")},
+        **{key: record[key] for key in ("id", "length", "reference", "log_probability")},
         "source": source,
         "target": target,
         "runners_up": runners_up,
         "weights": weights.tolist() if attention else None,
         "log_normaliser": log_normaliser.tolist() if attention else None,
         "attention_entropy": entropy.tolist() if attention else None,
-        "log_probability": (-draw.exponential(0.6, len(target))).tolist(),
+        "word_log_probabilities": (-draw.exponential(0.6, len(target))).tolist(),
     }

@@ -37,7 +37,7 @@ def test_force_decoding_repeats_the_probabilities_of_the_search():
         [source] * len(finished), [each.tokens for each in finished], runners_up=True
     )
     for hypothesis, decoded in zip(finished, decodings, strict=True):
-        assert decoded.score == pytest.approx(hypothesis.score)
+        assert decoded.log_probability == pytest.approx(hypothesis.log_probability)
         assert decoded.weights.shape == (len(hypothesis.tokens), 4)
         likelihood = forced(network, SOURCE.encode(source), hypothesis.tokens)
         log_p = network.logits(likelihood.readout)[0].log_softmax(1).numpy()
@@ -46,7 +46,7 @@ def test_force_decoding_repeats_the_probabilities_of_the_search():
             names, values = zip(*decoded.runners_up[step], strict=True)
             assert list(names) == TARGET.symbols(others)
             np.testing.assert_allclose(values, log_p[step, others], rtol=1e-5)
-            assert decoded.log_probabilities[step] == pytest.approx(log_p[step, word])
+            assert decoded.word_log_probabilities[step] == pytest.approx(log_p[step, word])
 
 
 def test_subwords_are_read_as_words():
@@ -66,7 +66,7 @@ def test_subwords_are_read_as_words():
     nll = np.array([likelihood.nll[0].numpy()[rows == word].sum() for word in range(3)])
     [scored] = make_trained(network, source, target).score([(" ".join(words), " ".join(written))])
     np.testing.assert_allclose(scored.weights, mean, rtol=1e-6)
-    np.testing.assert_allclose(scored.log_probabilities, -nll, rtol=1e-6)
+    np.testing.assert_allclose(scored.word_log_probabilities, -nll, rtol=1e-6)
     row = scored.row(7)
     assert (row["source"], row["target"]) == ([*words, "</s>"], [*written, "</s>"])
     entropy = -(mean * np.log(mean)).sum(1)
@@ -96,4 +96,4 @@ def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, wo
     monkeypatch.setattr(Model, "force_decode", one_to_one)
     hypothesis = Hypothesis([*target.encode(["<unk>"])[:1], UNKNOWN, UNKNOWN, END], -4.0, True)
     [found] = trained.describe([["the", "<unk>", "Smith"]], [hypothesis])
-    assert (found.tokens, found.unknown, found.score) == (words, unknown, -4.0)
+    assert (found.tokens, found.unknown, found.log_probability) == (words, unknown, -4.0)

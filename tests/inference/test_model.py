@@ -56,17 +56,17 @@ def test_a_translation_has_the_probability_of_its_words(model):
         by_hand = log_probability(model, result.source, result.tokens)
         ended = 3 * (len(result.source) + 1) > len(result.tokens)
         if ended:  # else the search has stopped before </s>
-            assert result.score == pytest.approx(by_hand, abs=1e-4)
-        assert result.log_probabilities.sum() == pytest.approx(by_hand, abs=1e-4)
+            assert result.log_probability == pytest.approx(by_hand, abs=1e-4)
+        assert result.word_log_probabilities.sum() == pytest.approx(by_hand, abs=1e-4)
         assert result.weights.shape == (len(result.tokens) + 1, len(result.source) + 1)
         np.testing.assert_allclose(result.weights.sum(1), 1, atol=1e-5)
     best = results[0]
     assert best.nbest[0].text == best.text
-    scores = [each.score for each in best.nbest]
+    scores = [each.log_probability for each in best.nbest]
     assert scores == sorted(scores, reverse=True)
     empty = results[1]
     assert (empty.text, empty.tokens, empty.weights) == ("", [], None)
-    assert math.isnan(empty.score)
+    assert math.isnan(empty.log_probability)
 
 
 @torch.no_grad()
@@ -83,10 +83,12 @@ def test_given_pairs_are_scored_as_the_steps_of_the_decoder_do(model):
             target.split(),
             source.split(),
         )
-        assert result.score == pytest.approx(
+        assert result.log_probability == pytest.approx(
             log_probability(model, source.split(), target.split()), abs=1e-5
         )
-        assert result.score == pytest.approx(result.log_probabilities.sum(), abs=1e-5)
+        assert result.log_probability == pytest.approx(
+            result.word_log_probabilities.sum(), abs=1e-5
+        )
         assert result.weights.shape == (len(target.split()) + 1, len(source.split()) + 1)
         assert result.nbest == ()
 
@@ -96,9 +98,9 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
     known, unknown = model.score(pairs, tokenised=True)
     assert unknown.tokens == ["le", "zèbre"]
     [other] = model.score([("the cat", "le girafe")])
-    assert unknown.score == pytest.approx(other.score, abs=1e-5)
-    assert known.score == pytest.approx(
-        unknown.score, abs=1e-5
+    assert unknown.log_probability == pytest.approx(other.log_probability, abs=1e-5)
+    assert known.log_probability == pytest.approx(
+        unknown.log_probability, abs=1e-5
     )  # the text "<unk>" is a word outside it, too
 
 
@@ -122,13 +124,15 @@ def test_each_thread_computes_without_gradients_in_the_precision(model, threads,
 def test_the_search_is_what_is_asked_for(model):
     greedy = model.translate(LINES[0], beam=1)
     [beam] = model.translate(LINES[:1], beam=12)
-    assert beam.score >= greedy.score
+    assert beam.log_probability >= greedy.log_probability
     [short] = model.translate(LINES[:1], beam=2, max_ratio=0.25)
     assert len(short.tokens) <= 2
     [tokenised] = model.translate(["the cat's"], tokenised=True)
     assert tokenised.source == ["the", "cat's"]
     [again] = model.translate(LINES[:1])
-    assert again.score == model.translate(LINES[:1], beam=3)[0].score  # the checkpoint's own
+    assert (
+        again.log_probability == model.translate(LINES[:1], beam=3)[0].log_probability
+    )  # the checkpoint's own
 
 
 @pytest.mark.parametrize(
@@ -181,23 +185,28 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
     source, target = "the red cat .", "le chat rouge ."
     expected = np.zeros(5)
     for each in alone:
-        expected += np.exp(each.score([(source, target)])[0].log_probabilities) / 3
+        expected += np.exp(each.score([(source, target)])[0].word_log_probabilities) / 3
     [pair] = model.score([(source, target)])
-    np.testing.assert_allclose(pair.log_probabilities, np.log(expected), atol=1e-5)
+    np.testing.assert_allclose(pair.word_log_probabilities, np.log(expected), atol=1e-5)
     weights = [each.score([(source, target)])[0].weights for each in alone[:2]]
     np.testing.assert_allclose(pair.weights, np.mean(weights, 0), atol=1e-6)
 
     for found in model.translate(["a bird sees the cat .", source], beam=4, nbest=3)[0].nbest:
         if 3 * (len(found.source) + 1) > len(found.tokens):
             again = model.score([(" ".join(found.source), " ".join(found.tokens))], tokenised=True)
-            assert found.score == pytest.approx(again[0].score, abs=1e-4)
+            assert found.log_probability == pytest.approx(again[0].log_probability, abs=1e-4)
     [best] = model.translate([source], beam=8)
     for each in alone:  # no member's own best is better to them all together
         [single] = each.translate([source], beam=8)
         given = (" ".join(single.source), " ".join(single.tokens))
-        assert best.score >= model.score([given], tokenised=True)[0].score - 1e-4
+        assert (
+            best.log_probability >= model.score([given], tokenised=True)[0].log_probability - 1e-4
+        )
     [same], [one] = nmt.load([files[0], files[0]]).translate([source]), alone[0].translate([source])
-    assert (same.tokens, same.score) == (one.tokens, pytest.approx(one.score, abs=1e-5))
+    assert (same.tokens, same.log_probability) == (
+        one.tokens,
+        pytest.approx(one.log_probability, abs=1e-5),
+    )
 
 
 def test_models_of_other_words_make_no_ensemble(tmp_path):
@@ -215,7 +224,7 @@ def test_without_attention_there_are_no_weights(tmp_path):
     model = nmt.load(small_checkpoint(tmp_path / "x.ckpt", attends=False))
     [found] = model.translate(LINES[:1])
     assert found.weights is None
-    assert len(found.log_probabilities) == len(found.tokens) + 1
+    assert len(found.word_log_probabilities) == len(found.tokens) + 1
     with pytest.raises(ValueError, match="no attention"):
         nmt.plot_alignment(found)
 

@@ -50,7 +50,7 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
         [[free, *_]] = beam_search(network, batch.source, batch.source_mask, SEARCH, True)
         assert record["nll"] == pytest.approx(float(forced.nll.sum()))
         assert record["hypothesis"] == TARGET.decode(best.tokens)
-        assert record["score"] == pytest.approx(best.score)
+        assert record["log_probability"] == pytest.approx(best.log_probability)
         assert record["detokenised"] == " ".join(record["hypothesis"])
         assert record["reference"] == target.split()
         assert "gold" not in record

@@ -124,8 +124,12 @@ def reference_search(
         if not beam or len(finished) == options.beam_size:
             break
     found = [
-        Hypothesis(tokens, total / len(tokens) ** options.length_penalty, ended)
+        Hypothesis(tokens, total, ended)
         for tokens, total, ended in [*finished, *((*kept, False) for *kept, _ in beam)]
     ]
-    found.sort(key=lambda each: (not each.finished, -each.score, each.tokens))
+
+    def rank(each: Hypothesis) -> float:
+        return each.log_probability / len(each.tokens) ** options.length_penalty
+
+    found.sort(key=lambda each: (not each.finished, -rank(each), each.tokens))
     return found[: options.nbest]

@@ -17,7 +17,7 @@ def assert_same(found, expected):
     assert [h.tokens for h in found] == [h.tokens for h in expected]
     assert [h.finished for h in found] == [h.finished for h in expected]
     for mine, theirs in zip(found, expected, strict=True):
-        assert mine.score == pytest.approx(theirs.score, abs=1e-10)
+        assert mine.log_probability == pytest.approx(theirs.log_probability, abs=1e-10)
 
 
 OPTIONS = (
@@ -68,7 +68,7 @@ def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
     # step 1 keeps </s>, 2, 3; step 2 has room for two: 2 </s> (.125) and 3 </s> (.0625, tied with
     # 2 2, which the lower word index decides)
     assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
-    assert short[1].score == pytest.approx(torch.tensor(0.125).log().item())
+    assert short[1].log_probability == pytest.approx(torch.tensor(0.125).log().item())
     assert model.hypotheses == [1, 2]
     # with one result asked for, </s> at once cannot be overtaken
     greedy_like = TableModel(table)
@@ -102,7 +102,7 @@ def test_end_waits_for_the_smallest_number_of_words():
     assert found.tokens == [1, 1, 0]  # floor(2.5) words first
     [[banned]] = beam_search(TableModel(always), *pad([[2, 3, 0]]), chosen, forbid_unknown=True)
     assert banned.tokens == [2, 0]
-    assert banned.score == pytest.approx(-50, abs=1e-6)  # not renormalised
+    assert banned.log_probability == pytest.approx(-50, abs=1e-6)  # not renormalised
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -118,7 +118,9 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
         [found] = beam_search(model, *pad([[3, 4, 0]]), chosen)
         expected = reference_search(model, torch.tensor([3, 4, 0]), chosen)
         assert [h.tokens for h in found] == [h.tokens for h in expected]
-        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-5)
+        assert [h.log_probability for h in found] == pytest.approx(
+            [h.log_probability for h in expected], abs=1e-5
+        )
 
 
 def test_equally_good_translations_are_ordered_by_their_words():
@@ -133,7 +135,7 @@ def test_equally_good_translations_are_ordered_by_their_words():
         return beam_search(TableModel(table), *pad([[2, END]]), chosen)[0]
 
     first, second = found(2)
-    assert first.score == second.score
+    assert first.log_probability == second.log_probability
     assert (first.tokens, second.tokens) == ([3, END], [5, END])
     assert found(1) == [first]
 
@@ -155,7 +157,7 @@ def test_length_penalty_divides_by_the_symbols_written():
     [[long]] = beam_search(model, *source, settings(beam_size=4, length_penalty=1.0))
     assert plain.tokens == [0]
     assert long.tokens == [2, 0]
-    assert long.score == pytest.approx(torch.tensor(0.28).log().item() / 2)
+    assert long.log_probability == pytest.approx(torch.tensor(0.28).log().item())
 
 
 def test_broken_weights_are_a_failure():

@@ -84,11 +84,13 @@ def test_the_page_computes_and_searches_as_torch_does(
             row = decoded.row(0)
             assert record["ids"] == symbols
             assert record["finished"] is hypothesis.finished
-            assert record["score"] == pytest.approx(hypothesis.score, abs=1e-3)
+            assert record["log_probability"] == pytest.approx(hypothesis.log_probability, abs=1e-3)
             assert record["source"] == row["source"]
             assert record["target"] == row["target"]
             assert record["text"] == same.detokenise(row["target"][:-1])
-            assert record["log_probability"] == pytest.approx(row["log_probability"], abs=1e-3)
+            assert record["word_log_probabilities"] == pytest.approx(
+                row["word_log_probabilities"], abs=1e-3
+            )
             for own, wanted in zip(record["runners_up"], row["runners_up"], strict=True):
                 assert [word for word, _ in own] == [word for word, _ in wanted]
             if model == "RNNsearch":
@@ -120,7 +122,7 @@ def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
         for record, hypothesis in zip(found, wanted, strict=True):
             assert [*record["ids"], 0][: len(hypothesis.tokens)] == hypothesis.tokens
             assert record["finished"] is hypothesis.finished
-            assert record["score"] == pytest.approx(hypothesis.score, abs=1e-4)
+            assert record["log_probability"] == pytest.approx(hypothesis.log_probability, abs=1e-4)
 
 
 def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
     assert np.allclose(uniform["weights"], 1 / size)
     assert {value for row in argmax["weights"] for value in row} == {0, 1}
     assert all(sum(row) == 1 for row in argmax["weights"])
-    assert own["score"] != uniform["score"] != argmax["score"]
+    assert own["log_probability"] != uniform["log_probability"] != argmax["log_probability"]
 
 
 def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ export function expectationText({ source, weights }, i) {
 export function difference(sentence) {
   const runs = Object.values(sentence.by);
   const bleu = runs.map((run) => run.bleu).filter((value) => value !== null && value !== undefined);
-  const values = bleu.length > 1 ? bleu : runs.filter((run) => run.score !== null).map((run) => run.score / run.target.length);
+  const values = bleu.length > 1 ? bleu : runs.filter((run) => run.log_probability !== null).map((run) => run.log_probability / run.target.length);
   return values.length > 1 ? Math.max(...values) - Math.min(...values) : 0;
 }
 

@@ -17,7 +17,7 @@ export function weightRow({ source, weights, log_normaliser: z }, i, j, kind = n
 }
 
 /** The target word of step i, then its runners-up; `name(word, n)` creates the element of runner-up n. */
-export function runnerRows({ target, log_probability: own, runners_up: others }, i, name = (word) => word) {
+export function runnerRows({ target, word_log_probabilities: own, runners_up: others }, i, name = (word) => word) {
   const row = (word, value, kind = null) => barRow(word, Math.exp(value ?? -Infinity), [value === null ? "–" : percent(Math.exp(value))], kind);
   return [row(target[i], own?.[i] ?? null, "own"), ...(others?.[i] ?? []).map(([word, value], n) => row(name(word, n), value))];
 }

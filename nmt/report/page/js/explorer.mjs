@@ -91,7 +91,7 @@ export function startExplorer(alignments) {
     const { decoding } = state;
     picture.step(i);
     const word = decoding.target[i];
-    const chance = decoding.log_probability?.[i] ?? null;
+    const chance = decoding.word_log_probabilities?.[i] ?? null;
     const said = inWords(decoding, i);
     write("title", word);
     write("place", `word ${i + 1} of ${decoding.target.length}${chance === null ? "" : `, probability ${percent(Math.exp(chance))}`}`);

@@ -30,8 +30,8 @@ test("a step and its context are told in words", () => {
 test("sentences sort by length and by difference between runs", () => {
   const sentence = (id, length, by) => ({ id, length, by });
   const apart = sentence(6, 7, { search: { bleu: 40 }, encdec: { bleu: 12.5 } });
-  const unscored = sentence(5, 5, { a: { bleu: null, score: -4, target: ["x", "y"] }, b: { score: -9, target: ["x"] } });
-  const sentences = [apart, unscored, sentence(4, 9, { search: { bleu: 40, score: -4, target: ["x"] } })];
+  const unscored = sentence(5, 5, { a: { bleu: null, log_probability: -4, target: ["x", "y"] }, b: { log_probability: -9, target: ["x"] } });
+  const sentences = [apart, unscored, sentence(4, 9, { search: { bleu: 40, log_probability: -4, target: ["x"] } })];
   assert.deepEqual(sentences.map(a.difference), [27.5, 7, 0]);
   assert.deepEqual(a.ordered(sentences, "length").map(({ id }) => id), [5, 6, 4]);
   assert.deepEqual(a.ordered(sentences, "difference").map(({ id }) => id), [6, 5, 4]);

@@ -1,4 +1,4 @@
-// Beam search (nmt/search/beam.py) and force-decoding (nmt/inference/force_decoding.py) of one sentence.
+// Beam search (nmt/search/beam.py) and force-decoding (nmt/inference/model.py) of one sentence.
 // Both are generators that yield at each step, so that the caller can do other work in between.
 // K hypotheses, S source symbols, T target symbols, V vocabulary; sentences end with </s>.
 
@@ -6,7 +6,7 @@ import { END } from "./vocabulary.mjs";
 
 const RUNNERS_UP = 5;
 
-/** The most probable translation found with a beam: {tokens, score, finished}.
+/** The most probable translation found with a beam: {tokens, logProbability, finished}.
  *
  * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends when the beam is
  * empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the best finished one.
@@ -31,8 +31,8 @@ export function* beamSearch(network, source, settings, prefix = []) {
     const done = best(finished);
     // an open hypothesis only loses probability
     if (step === limit || open.length === 0 || (done && normalised(open[0].total, limit) < done.score)) {
-      const { tokens, score } = done ?? best(open);
-      return { tokens, score, finished: done !== null };
+      const { tokens, total } = done ?? best(open);
+      return { tokens, logProbability: total, finished: done !== null };
     }
     state = network.advance(state, attended, open.map(({ tokens }) => tokens.at(-1)), open.map(({ parent }) => parent));
     yield step;
