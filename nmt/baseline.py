@@ -45,13 +45,13 @@ def main(composed: BaselineConfig) -> None:
     tables = run.folder.path / "phrase_based"
     with run.logging_run(), tuned_system(run.config, text, tables) as (system, train, valid):
         sets = read_sets(run.config, text.test.values())
-        moses = tokenisers(run.config.data, run.config.tokenizer)[1]
+        target_tokeniser = tokenisers(run.config.data, run.config.tokenizer)[1]
 
         def translate_set(sentences: Any, name: str) -> Any:
             sources = [sentence["source"] for sentence in sentences]
             hypotheses = system.translate(sources, f"translating {name}")
             return [
-                system_record(sentence, words, moses.detokenise(words))
+                system_record(sentence, words, target_tokeniser.detokenise(words))
                 for sentence, words in zip(sentences, hypotheses, strict=True)
             ]
 

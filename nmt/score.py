@@ -34,20 +34,18 @@ def main(composed: ScoreConfig) -> None:
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
     model = load_for_command(composed)
     config = model.config
-    total, symbols, number = 0.0, 0, 0
+    total, symbol_count, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
             for scored in model.score(lines, tokenised=composed.tokenised):
-                number, total, symbols = (
-                    number + 1,
-                    total + scored.log_probability,
-                    symbols + scored.symbols,
-                )
+                number += 1
+                total += scored.log_probability
+                symbol_count += scored.symbols
                 print(printed_line(composed.alignments, number, scored), flush=number % 64 == 0)
             stage.advance(len(lines))
     if number:
-        nll = -total / symbols
+        nll = -total / symbol_count
         perplexity = math.exp(nll) if nll < 700 else math.inf
         log.info(
             "%d pairs: NLL/sentence %.3f, NLL/symbol %.4f, perplexity %.2f",

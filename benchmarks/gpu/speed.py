@@ -126,7 +126,7 @@ def search(setting: Setting, findings: Findings) -> None:
                 rate = rows / setting.seconds(partial(work.search, net, words, beam, bf16))
                 findings.note(**{f"{name}, sentences a second": rate})
                 with backend.using(steps):
-                    expected = [best[0].score for best in work.search(net, words, beam, bf16)]
-                found = [best[0].score for best in work.search(net, words, beam, bf16)]
+                    expected = [best[0].log_probability for best in work.search(net, words, beam, bf16)]
+                found = [best[0].log_probability for best in work.search(net, words, beam, bf16)]
                 apart = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
                 findings.check(f"{name}: log-probability", apart, at_most=SCORE_LIMITS[bf16])

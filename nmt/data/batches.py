@@ -121,8 +121,8 @@ class TrainingSchedule:
 
     def _pool_rows(self, pool: int) -> Rows:
         """Returns the rows of a pool in the order of the shuffled training set, epoch after epoch."""
-        places = np.arange(pool * self.pool_pairs, (pool + 1) * self.pool_pairs)
-        return self._shuffled[places % len(self._shuffled)].astype(np.int64)
+        indices = np.arange(pool * self.pool_pairs, (pool + 1) * self.pool_pairs)
+        return self._shuffled[indices % len(self._shuffled)].astype(np.int64)
 
     def _batches(self, pool: int) -> Sequence[Rows]:
         """Returns the rows of a pool's batches in training order."""
@@ -132,7 +132,7 @@ class TrainingSchedule:
             order = np.lexsort((self._sizes[rows].min(axis=1), longer))
             batches = np.split(rows[order], self._limits(longer[order]))
             if self.order == "random":
-                batches = [batches[place] for place in shuffle(len(batches), self.seed, pool)]
+                batches = [batches[index] for index in shuffle(len(batches), self.seed, pool)]
             self._cut = pool, batches
         return self._cut[1]
 

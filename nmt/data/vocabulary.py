@@ -50,7 +50,7 @@ class Vocabulary(ABC):
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Returns the words before the first END; UNKNOWN becomes the word `<unk>`."""
-        return spelt(self.words_of(ids))
+        return mark_unknown(self.words_of(ids))
 
     def words_of(self, ids: Iterable[int]) -> list[str | None]:
         """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
@@ -172,8 +172,8 @@ class BpeVocabulary(Vocabulary):
             if ids[start] in (END, UNKNOWN):
                 yield None if ids[start] == UNKNOWN else END_SYMBOL, stop - start
             else:
-                spelt = "".join(map(self._subword, ids[start:stop]))
-                yield SPACE.sub("\ufffd", _text(spelt)) or "\ufffd", stop - start
+                subwords = "".join(map(self._subword, ids[start:stop]))
+                yield SPACE.sub("\ufffd", _text(subwords)) or "\ufffd", stop - start
 
 
 def _text(symbols: str) -> str:
@@ -187,7 +187,7 @@ def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
     return BpeVocabulary(state["model"])
 
 
-def spelt(words: Iterable[str | None]) -> list[str]:
+def mark_unknown(words: Iterable[str | None]) -> list[str]:
     """Replaces None, an unknown word of `Vocabulary.words_of`, by `<unk>`."""
     return [UNKNOWN_SYMBOL if word is None else word for word in words]
 

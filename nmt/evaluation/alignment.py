@@ -110,8 +110,8 @@ def word_weights(
     weights = np.asarray(weights, dtype=np.float64)
     weights = np.add.reduceat(weights, first_symbols(source_words), axis=1)
     first = first_symbols(target_words)
-    symbols = np.diff(first, append=len(weights))
-    return np.add.reduceat(weights, first, axis=0) / symbols[:, None]
+    symbol_counts = np.diff(first, append=len(weights))
+    return np.add.reduceat(weights, first, axis=0) / symbol_counts[:, None]
 
 
 def first_symbols(words: Sequence[int]) -> np.ndarray:

@@ -62,8 +62,8 @@ class References:
     def __init__(self, references: Sequence[Sequence[Sequence[str]]], seed: int = SEED) -> None:
         numbers: dict[str, int] = {}
         texts = []
-        for place in range(max(map(len, references))):
-            chosen = [each[place] if place < len(each) else [] for each in references]
+        for index in range(max(map(len, references))):
+            chosen = [each[index] if index < len(each) else [] for each in references]
             flat = [numbers.setdefault(word, len(numbers)) for words in chosen for word in words]
             sentence = np.repeat(np.arange(len(chosen)), list(map(len, chosen)))
             texts.append((np.array(flat, dtype=np.int64), sentence))
@@ -81,9 +81,9 @@ class References:
         self.limits = []  # per order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
             grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
-            known, places = np.unique(np.concatenate(grams), return_inverse=True)
+            known, indices = np.unique(np.concatenate(grams), return_inverse=True)
             limits = np.zeros(len(known), dtype=np.int64)
-            np.maximum.at(limits, places, np.concatenate(counts))
+            np.maximum.at(limits, indices, np.concatenate(counts))
             self.limits.append((known, limits))
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
@@ -91,8 +91,8 @@ class References:
         words = self.words.copy()
         first = (self.together[:-1] < -rates.clustered) & ~self.starts[1:]
         first[1:] &= ~first[:-1]
-        places = np.flatnonzero(first)
-        words[places], words[places + 1] = words[places + 1], words[places]
+        indices = np.flatnonzero(first)
+        words[indices], words[indices + 1] = words[indices + 1], words[indices]
 
         concentration = 1 / rates.variation**2 - 1
         ends = rates.replaced * concentration, (1 - rates.replaced) * concentration
@@ -110,8 +110,8 @@ class References:
         matches, totals = np.zeros(ORDERS), np.zeros(ORDERS)
         for order, (known, limits) in enumerate(self.limits):
             grams, counts = self._ngrams(words, sentence, order)
-            _, own, places = np.intersect1d(grams, known, assume_unique=True, return_indices=True)
-            matches[order] = np.minimum(counts[own], limits[places]).sum()
+            _, own, indices = np.intersect1d(grams, known, assume_unique=True, return_indices=True)
+            matches[order] = np.minimum(counts[own], limits[indices]).sum()
             totals[order] = counts.sum()
         return matches, totals
 
@@ -122,8 +122,8 @@ class References:
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
-        for place in range(order + 1):
-            grams = grams + self.keys[place, words[place : place + count]]
+        for index in range(order + 1):
+            grams = grams + self.keys[index, words[index : index + count]]
         return np.unique(grams[inside], return_counts=True)
 
 

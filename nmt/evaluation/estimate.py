@@ -110,20 +110,20 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
         samples: for each group (n, 1 + R): values of its runs on the sentences and on resamples.
         sentences: number of these sentences.
     """
-    means = [figures.mean(axis=0) for figures in samples]
+    means = [sample.mean(axis=0) for sample in samples]
     values = means[0] if len(means) == 1 else means[0] - means[1]
     score = float(values[0])
     resampled = values[1:]
-    seeds = min(len(figures) for figures in samples)
+    seeds = min(len(sample) for sample in samples)
     if seeds < FEWEST_SEEDS:
         return Estimate(score, resampled, sentences, seeds, df=sentences - 1)
     shared = _variance(resampled)
     between, least, squares = 0.0, 0.0, 0.0
-    for figures in samples:
-        n = len(figures)
-        apart = figures[:, 1:] - figures[:, 1:].mean(axis=0)
+    for sample in samples:
+        n = len(sample)
+        apart = sample[:, 1:] - sample[:, 1:].mean(axis=0)
         own = sum(map(_variance, apart)) / (n - 1) / n  # interaction of seeds and sentences
-        observed = float(figures[:, 0].var(ddof=1)) / n
+        observed = float(sample[:, 0].var(ddof=1)) / n
         shared -= own
         between += observed
         least += max(observed, own)

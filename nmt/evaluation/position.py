@@ -83,21 +83,21 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
         table.append(np.minimum.accumulate(row - columns) + columns)
     ends = np.cumsum([len(reference) for reference in references]).tolist()
     cuts: dict[int, int] = {}
-    place, column = len(words), len(hypothesis)
+    index, column = len(words), len(hypothesis)
     while True:
-        cuts.setdefault(place, column)  # words before the first of the next reference stay here
-        distance = table[place][column]
-        different = place and column and written[column - 1] != words[place - 1]
-        if place and column and distance == table[place - 1][column - 1] + different:
-            place, column = place - 1, column - 1
-        elif place and distance == table[place - 1][column] + 1:
-            place -= 1
+        cuts.setdefault(index, column)  # words before the first of the next reference stay here
+        distance = table[index][column]
+        different = index and column and written[column - 1] != words[index - 1]
+        if index and column and distance == table[index - 1][column - 1] + different:
+            index, column = index - 1, column - 1
+        elif index and distance == table[index - 1][column] + 1:
+            index -= 1
         elif column:
             column -= 1
         else:
             break
-    places = [0, *(cuts[end] for end in ends)]
-    return [list(hypothesis[a:b]) for a, b in itertools.pairwise(places)]
+    indices = [0, *(cuts[end] for end in ends)]
+    return [list(hypothesis[a:b]) for a, b in itertools.pairwise(indices)]
 
 
 def position_losses(

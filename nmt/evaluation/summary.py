@@ -114,6 +114,6 @@ def score_set(
 def common_tables(runs: Sequence[Measured], key: str) -> tuple[np.ndarray, list[np.ndarray]]:
     """Selects the sentences for which all runs have a score: lengths (N,), statistics (N, F) per run."""
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
-    places = [np.searchsorted(run.ids, ids) for run in runs]
-    tables = [run.tables[key][at] for run, at in zip(runs, places, strict=True)]
-    return runs[0].lengths[places[0]], tables
+    indices = [np.searchsorted(run.ids, ids) for run in runs]
+    tables = [run.tables[key][at] for run, at in zip(runs, indices, strict=True)]
+    return runs[0].lengths[indices[0]], tables

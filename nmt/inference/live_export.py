@@ -126,11 +126,11 @@ def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
     if not isinstance(vocabulary, BpeVocabulary):
         return None
     model = json.loads(vocabulary.state()["model"])["model"]
-    places = model["vocab"]
-    subwords = sorted(places, key=places.__getitem__)
+    ids = model["vocab"]
+    subwords = sorted(ids, key=ids.__getitem__)
     pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
     return {
         "kind": "bpe",
         "subwords": subwords,
-        "merges": [[places[first], places[second]] for first, second in pairs],
+        "merges": [[ids[first], ids[second]] for first, second in pairs],
     }

@@ -24,7 +24,7 @@ from nmt.config.loading import section
 from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
-from nmt.data.vocabulary import Vocabulary, spelt, until_end
+from nmt.data.vocabulary import Vocabulary, mark_unknown, until_end
 from nmt.evaluation.alignment import first_symbols, word_weights
 from nmt.inference.sentence import ScoredSentence, replace_unknown_words
 from nmt.layers import Network
@@ -103,8 +103,8 @@ class Model:
         sources = self._words(as_list(sentences), tokenised)
         nonempty = [place for place, words in enumerate(sources) if words]
 
-        def work(places: list[int]) -> list[tuple[ScoredSentence, ...]]:
-            batch = [sources[nonempty[place]] for place in places]
+        def work(chosen: list[int]) -> list[tuple[ScoredSentence, ...]]:
+            batch = [sources[nonempty[place]] for place in chosen]
             lists = model.search(batch)
             words = [source for source, best in zip(batch, lists, strict=True) for _ in best]
             hypotheses = list(itertools.chain.from_iterable(lists))
@@ -135,9 +135,9 @@ class Model:
         targets = self._words([target for _, target in pairs], tokenised, side=1)
         ids = [self.target.encode(words) for words in targets]
 
-        def work(places: list[int]) -> list[ScoredSentence]:
-            forced = self.force_decode([sources[n] for n in places], [ids[n] for n in places])
-            for n, each in zip(places, forced, strict=True):
+        def work(chosen: list[int]) -> list[ScoredSentence]:
+            forced = self.force_decode([sources[n] for n in chosen], [ids[n] for n in chosen])
+            for n, each in zip(chosen, forced, strict=True):
                 each.tokens = targets[n]
                 each.text = self.detokenise(targets[n]) if tokenised else pairs[n][1]
             return forced
@@ -164,13 +164,13 @@ class Model:
         words = self._words(as_list(sentences), tokenised)
         ids = [self.source.encode(each) for each in words]
 
-        def work(places: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-            memory = network.encode(*self._padded([ids[place] for place in places]))
+        def work(chosen: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+            memory = network.encode(*self._padded([ids[place] for place in chosen]))
             annotations = memory.annotations.float().cpu()
             summary = memory.summary.float().cpu()
             return [
                 (annotations[n, : len(ids[place])].numpy(), summary[n].numpy())
-                for n, place in enumerate(places)
+                for n, place in enumerate(chosen)
             ]
 
         return self.map_sentences(list(map(len, ids)), work)
@@ -217,19 +217,19 @@ class Model:
         rank, world = rank_and_world() if shared else (0, 1)
         size = self.config.search.batch_size
         batches = [rows.tolist() for rows in evaluation_batches(lengths, size, rank, world)]
-        batches = [places for places in batches if places]
+        batches = [chosen for chosen in batches if chosen]
         bf16 = resolve_precision(options["precision"], options["accelerator"]) == "bf16-mixed"
         workers = threads if isinstance(threads, int) else 1
 
-        def compute(places: list[int]) -> Sequence[Result]:
+        def compute(chosen: list[int]) -> Sequence[Result]:
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                return work(places)
+                return work(chosen)
 
         mine: dict[int, Result] = {}
         finished = map_batches(compute, batches, workers, device)
-        for places, results in zip(batches, finished, strict=True):
-            mine |= zip(places, results, strict=True)
-            advance(len(places) * world)
+        for chosen, results in zip(batches, finished, strict=True):
+            mine |= zip(chosen, results, strict=True)
+            advance(len(chosen) * world)
         parts = gather(mine) if shared else [mine]
         combined = {place: each for part in parts for place, each in part.items()}
         return [combined[place] for place in range(len(lengths))]
@@ -325,16 +325,16 @@ class Model:
             if place in attended or (replace and UNKNOWN in hypothesis.tokens)
         ]
         for start in range(0, len(forced), settings.batch_size):
-            places = forced[start : start + settings.batch_size]
-            ids = [[*until_end(hypotheses[place].tokens), END] for place in places]
-            decoded = self.force_decode([sources[place] for place in places], ids, runners_up)
-            for place, each in zip(places, decoded, strict=True):
+            chosen = forced[start : start + settings.batch_size]
+            ids = [[*until_end(hypotheses[place].tokens), END] for place in chosen]
+            decoded = self.force_decode([sources[place] for place in chosen], ids, runners_up)
+            for place, each in zip(chosen, decoded, strict=True):
                 results[place] = each
         for hypothesis, result in zip(hypotheses, results, strict=True):
             words = self.target.words_of(hypothesis.tokens)
             if replace:
                 words = replace_unknown_words(words, result.weights, result.source, dictionary)
-            result.tokens = spelt(words)
+            result.tokens = mark_unknown(words)
             result.text = self.detokenise(result.tokens)
             result.log_probability = hypothesis.log_probability
             result.symbols = len(hypothesis.tokens)
@@ -343,8 +343,8 @@ class Model:
 
     def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
         """Splits lines of the source (side 0) or target language into words."""
-        moses = tokenisers(self.config.data, self.config.tokenizer)[side]
-        return [split(line) if tokenised else moses.tokenise(line) for line in lines]
+        side_tokeniser = tokenisers(self.config.data, self.config.tokenizer)[side]
+        return [split(line) if tokenised else side_tokeniser.tokenise(line) for line in lines]
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns padded ids (B, S) and mask (B, S) on the network's device."""

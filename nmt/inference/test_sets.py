@@ -112,7 +112,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
     stress = config.stress
     resamples = config.evaluation.resamples
     main = rank_and_world()[0] == 0
-    moses = tokenisers(config.data, config.tokenizer)[1]
+    target_tokeniser = tokenisers(config.data, config.tokenizer)[1]
     rows: list[Row] = []
     for name, sentences in sets.items():
         with timed(f"{name} translated"):
@@ -129,7 +129,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
                 translated = translate(join_sentences(used, size), joined)
             if main:
                 outputs = [record["hypothesis"] for record in translated]
-                together = cut_outputs(used, outputs, size, moses.detokenise)
+                together = cut_outputs(used, outputs, size, target_tokeniser.detokenise)
                 rows += score_translations(config, folder, joined, together)
                 losses = list(position_losses(joined, alone, together, resamples))
                 log.info("%s: %.2f BLEU less than alone", joined, losses[0]["value"])
@@ -148,8 +148,8 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
     edges = list(model.config.evaluation.edges or ())
     kept = set(records.choose_kept(sentences, config.report.sentences, edges))
 
-    def work(places: list[int]) -> list[Record]:
-        return decode(model, [sentences[n] for n in places], kept)
+    def work(indices: list[int]) -> list[Record]:
+        return decode(model, [sentences[n] for n in indices], kept)
 
     lengths = [len(model.source.encode(each["source"])) for each in sentences]
     title = f"translating {name}"
@@ -185,8 +185,8 @@ def decode(model: Model, sentences: Sequence[Record], kept: set[int]) -> list[Re
 
 def _translation(sentence: Record, translation: ScoredSentence) -> Record:
     words: list[str | None] = list(translation.tokens)
-    for place in translation.unknown:  # None matches no word of a reference
-        words[place] = None
+    for index in translation.unknown:  # None matches no word of a reference
+        words[index] = None
     return {
         "hypothesis": translation.tokens,
         "detokenised": translation.text,

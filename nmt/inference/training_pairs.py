@@ -28,8 +28,8 @@ def training_sample(train: Pairs, pairs: int) -> Rows:
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
     """Returns the mean NLL of some rows of `train` in nats per sentence, the same on every rank."""
 
-    def work(places: list[int]) -> list[float]:
-        batch = train.batch(rows[places]).move_to(model.network.device)
+    def work(indices: list[int]) -> list[float]:
+        batch = train.batch(rows[indices]).move_to(model.network.device)
         return list(model.network(*batch.pairs).nll.double().sum(1).tolist())
 
     lengths = train.sizes[rows].max(axis=1).tolist()
@@ -47,18 +47,18 @@ def learn_dictionary(
     network = model.network
     assert isinstance(network, Network)  # an ensemble is not trained
 
-    def work(places: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
-        batch = train.batch(rows[places]).move_to(network.device)
+    def work(indices: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
+        batch = train.batch(rows[indices]).move_to(network.device)
         # Not network(batch), which would spend most time on the probabilities of words.
         memory = network.encode(batch.source, batch.source_mask)
         _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)
         assert attention is not None
         weights = attention.float().cpu().numpy()  # (B, T, S)
         aligned = []
-        for place, row in enumerate(rows[places].tolist()):
+        for index, row in enumerate(rows[indices].tolist()):
             pair = train[row]
             target, source = len(pair["target_ids"]), len(pair["source_ids"])
-            links = hard_links(weights[place, :target, :source])
+            links = hard_links(weights[index, :target, :source])
             aligned.append((pair["source"], pair["target"], links))
         return aligned
 

@@ -27,16 +27,16 @@ def select(fields: Fields, rows: Tensor) -> Fields:
     return _each(fields, lambda field: field[rows])
 
 
-def reorder(fields: Fields, places: Tensor) -> Fields:
-    """Replaces hypothesis (b, k) by the old hypothesis with the flat index `places[b, k]`.
+def reorder(fields: Fields, indices: Tensor) -> Fields:
+    """Replaces hypothesis (b, k) by the old hypothesis with the flat index `indices[b, k]`.
 
-    The flat index of old hypothesis n of sentence m is m * K + n. `places` is (B', K'), for B' new sentences
+    The flat index of old hypothesis n of sentence m is m * K + n. `indices` is (B', K'), for B' new sentences
     with K' hypotheses each.
     """
-    rows = places.flatten()
+    rows = indices.flatten()
 
     def take(field: Tensor) -> Tensor:  # (B, K, ...) -> (B', K', ...)
-        return field.flatten(0, 1).index_select(0, rows).unflatten(0, places.shape)
+        return field.flatten(0, 1).index_select(0, rows).unflatten(0, indices.shape)
 
     return _each(fields, take)
 

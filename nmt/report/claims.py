@@ -294,14 +294,14 @@ def decide(
     for factor in RESAMPLES:
         curves = length_curves(systems, [score.key], claim.weights, factor * resamples, masked)
         of_score = curves.get(score.key, {})
-        figures = {name: _figures(claim, curve) for name, curve in of_score.items()}
-        known = all(np.isfinite(each[:, 0]).all() for each in figures.values())
-        if figures.keys() != systems.keys() or not known:
+        statistics = {name: _statistics(claim, curve) for name, curve in of_score.items()}
+        known = all(np.isfinite(each[:, 0]).all() for each in statistics.values())
+        if statistics.keys() != systems.keys() or not known:
             reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
             return {"verdict": UNDECIDED, "reason": reason}
-        samples = [figures["score", place] for place in range(len(groups))]
+        samples = [statistics["score", place] for place in range(len(groups))]
         if claim.statistic == "constant_error":
-            samples = [kept - figures["constant", place] for place, kept in enumerate(samples)]
+            samples = [kept - statistics["constant", place] for place, kept in enumerate(samples)]
         pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
         compared = [samples[0] - samples[1]] if pairs else samples
         estimate = combined(compared, int(of_score["score", 0].kernel.sentences.min()))
@@ -326,7 +326,7 @@ def decide(
     }
 
 
-def _figures(claim: Claim, curve: Curve) -> np.ndarray:
+def _statistics(claim: Claim, curve: Curve) -> np.ndarray:
     """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
     if claim.statistic == "score":
         return curve.samples[0][:, :, 0]

@@ -78,8 +78,8 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
     >>> spread("abcde", 3)
     ['a', 'c', 'e']
     """
-    places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
-    return [rows[place] for place in places]
+    indices = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
+    return [rows[index] for index in indices]
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
@@ -103,15 +103,15 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     scale = min(1.0, LARGEST / width, LARGEST / height)
     figure = Figure(figsize=(width * scale, height * scale))
 
-    def place(left: float, top: float, across: float, down: float) -> Axes:
+    def index(left: float, top: float, across: float, down: float) -> Axes:
         corner = left / width, 1 - (top + down) / height
         return figure.add_axes((*corner, across / width, down / height))
 
     for number, row in enumerate(rows):
         line, column = divmod(number, columns)
         corner = room[number] + (sum(widths[:column]), sum(heights[:line]))
-        _draw_cells(place(*corner, *cells[number]), row, 7 * scale)
-    bar = place(width - SCALE + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
+        _draw_cells(index(*corner, *cells[number]), row, 7 * scale)
+    bar = index(width - SCALE + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
     figure.colorbar(figure.axes[0].images[0], cax=bar, ticks=[0, 0.5, 1])
     bar.tick_params(labelsize=8 * scale, length=2 * scale, pad=1)
     bar.set_ylabel("attention weight", fontsize=8 * scale, labelpad=1)
@@ -123,8 +123,8 @@ def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
     source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
     axes.set(xticks=[], yticks=[])  # texts are drawn several times faster than ticks with labels
-    for place, word in enumerate(source):
-        axes.text(place, EDGE, word, rotation=90, ha="center", va="bottom", fontsize=points)
-    for place, word in enumerate(target):
-        axes.text(EDGE, place, word, ha="right", va="center_baseline", fontsize=points)
+    for index, word in enumerate(source):
+        axes.text(index, EDGE, word, rotation=90, ha="center", va="bottom", fontsize=points)
+    for index, word in enumerate(target):
+        axes.text(EDGE, index, word, ha="right", va="center_baseline", fontsize=points)
     axes.spines[:].set_visible(True)

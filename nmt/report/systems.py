@@ -52,7 +52,7 @@ class TestText:
     """A test set whose sentences systems translate."""
 
     records: list[Record]  # its sentences, without a translation (`nmt.evaluation.records`)
-    moses: Tokeniser  # tokeniser of the references
+    reference_tokeniser: Tokeniser
     tokenised: bool = False  # whether systems write tokens
     languages: Sequence[str] | None = None  # source and target language
 
@@ -62,18 +62,18 @@ class TestText:
         Pairs with an empty side are not in the test set, but have lines in the source file.
         """
         sentences = len(self.records)
-        places = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
-        if len(lines) > places[-1] >= sentences:
-            lines = [lines[place] for place in places]
+        indices = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
+        if len(lines) > indices[-1] >= sentences:
+            lines = [lines[index] for index in indices]
         if len(lines) != sentences:
             raise InputError(
                 f"{key}: {len(lines)} lines, but the test set has {sentences} sentences"
-                f" (to line {places[-1] + 1} of its source); give one translation per line"
+                f" (to line {indices[-1] + 1} of its source); give one translation per line"
             )
         records = []
         for sentence, line in zip(self.records, lines, strict=True):
             tokens = self.tokens(line)
-            text = self.moses.detokenise(tokens) if self.tokenised else line
+            text = self.reference_tokeniser.detokenise(tokens) if self.tokenised else line
             records.append(system_record(sentence, tokens, text))
         return records
 
@@ -85,11 +85,11 @@ class TestText:
                 f"{key}: {len(lines)} lines, but {count} sentences make {inputs} inputs of {size}"
             )
         outputs = map(self.tokens, lines)
-        return cut_outputs(self.records[:count], outputs, size, self.moses.detokenise)
+        return cut_outputs(self.records[:count], outputs, size, self.reference_tokeniser.detokenise)
 
     def tokens(self, line: str) -> list[str]:
         """Splits a line of output into words, like the references."""
-        return split(line) if self.tokenised else self.moses.tokenise(line)
+        return split(line) if self.tokenised else self.reference_tokeniser.tokenise(line)
 
 
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
@@ -141,14 +141,14 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
         raise InputError(f"systems: no run kept its translations of {test_set}")
     run = max(scored, key=lambda run: run.translations(test_set)[0].get("no_unk") is not None)
     flat = run.flat
-    moses = tokeniser(
+    reference_tokeniser = tokeniser(
         run.language or "en",
         bool(flat.get("tokenizer.normalise", True)),
         bool(flat.get("tokenizer.characters", False)),
     )
     tokenised = any(flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar"))
     records = in_order(run.translations(test_set))
-    return TestText(records, moses, tokenised, flat.get("data.languages"))
+    return TestText(records, reference_tokeniser, tokenised, flat.get("data.languages"))
 
 
 def _source_text(config: CompareConfig) -> tuple[str, TestText]:
@@ -163,8 +163,8 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
         if len(lines) != len(source):
             raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
     languages = config.languages or [_language(config.source), _language(paths[0])]
-    moses = [tokeniser(each, characters=each in UNSPACED) for each in languages]
-    tokens = [moses[0].tokenise(line) for line in source]
+    tokenisers = [tokeniser(each, characters=each in UNSPACED) for each in languages]
+    tokens = [tokenisers[0].tokenise(line) for line in source]
     if config.lengths in ("tokens", "words"):
         words = tokens if config.lengths == "tokens" else [line.split() for line in source]
         lengths = [len(each) for each in words]
@@ -174,12 +174,12 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
             lengths = column.astype(int).tolist()
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
-        reference, *others = map(moses[1].tokenise, texts)
+        reference, *others = map(tokenisers[1].tokenise, texts)
         record = {"id": number, "source": tokens[number], "length": lengths[number]}
         record |= {"reference": reference, "raw_reference": texts[0]}
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-    return name, TestText(records, moses[1], languages=languages)
+    return name, TestText(records, tokenisers[1], languages=languages)
 
 
 def _language(path: str) -> str:

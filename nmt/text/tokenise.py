@@ -98,8 +98,8 @@ class Tokeniser:
             text = self._normaliser.normalize(text)
         tokens = self._tokeniser.tokenize(text, escape=False)
         if clusters:
-            places = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
-            tokens = [clusters[n] if n >= 0 else t for n, t in zip(places, tokens, strict=True)]
+            indices = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
+            tokens = [clusters[n] if n >= 0 else t for n, t in zip(indices, tokens, strict=True)]
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
@@ -115,17 +115,17 @@ class Tokeniser:
             `numeric_prefixes` (before a number only); and classes of characters as `ranges`, such as
             `vowel_killers` (may precede a final joiner) and `unspaced` (characters that are tokens).
         """
-        moses = self._tokeniser
+        moses_tokenizer = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
         return {
             "language": self.language,
             "normalise": self._normaliser is not None,
-            "prefixes": list(moses.NONBREAKING_PREFIXES),
-            "numeric_prefixes": list(moses.NUMERIC_ONLY_PREFIXES),
+            "prefixes": list(moses_tokenizer.NONBREAKING_PREFIXES),
+            "numeric_prefixes": list(moses_tokenizer.NUMERIC_ONLY_PREFIXES),
             "alnum": ranges(self._alphanumeric),
-            "alpha": ranges(moses.IsAlpha),
-            "lower": ranges(moses.IsLower),
-            "number": ranges(moses.IsN),
+            "alpha": ranges(moses_tokenizer.IsAlpha),
+            "lower": ranges(moses_tokenizer.IsLower),
+            "number": ranges(moses_tokenizer.IsN),
             "vowel_killers": ranges(killers),
             "marks": ranges(MARKS),
             "unspaced": ranges(_unspaced()) if self._characters else [],

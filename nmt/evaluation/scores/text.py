@@ -111,11 +111,11 @@ def scored_text(record: Record) -> str:
     unknown = set(record.get("unknown") or ())
     if not unknown:
         return text
-    places = [place for place, word in enumerate(record["hypothesis"]) if word == UNKNOWN_SYMBOL]
-    symbols = itertools.chain((place in unknown for place in places), itertools.repeat(True))
+    indices = [index for index, word in enumerate(record["hypothesis"]) if word == UNKNOWN_SYMBOL]
+    is_symbol = itertools.chain((index in unknown for index in indices), itertools.repeat(True))
     return re.sub(
         re.escape(UNKNOWN_SYMBOL),
-        lambda match: MATCHES_NOTHING if next(symbols) else match[0],
+        lambda match: MATCHES_NOTHING if next(is_symbol) else match[0],
         text,
     )
 

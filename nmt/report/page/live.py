@@ -62,8 +62,8 @@ def _offered(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
     }
     ascending = sorted(filter(None, rows), key=lambda words: (len(words), words))
     languages = next(run.flat["data.languages"] for run in runs if "data.languages" in run.flat)
-    moses = tokeniser(languages[0])
+    source_tokeniser = tokeniser(languages[0])
     return [
-        {"words": len(words), "text": moses.detokenise(words)}
+        {"words": len(words), "text": source_tokeniser.detokenise(words)}
         for words in spread(ascending, OFFERED)
     ]

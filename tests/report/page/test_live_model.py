@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.data.batch import pad
-from nmt.data.vocabulary import spelt, until_end
+from nmt.data.vocabulary import mark_unknown, until_end
 from nmt.inference.model import Model
 from nmt.inference.sentence import replace_unknown_words
 from nmt.search import Hypothesis
@@ -153,5 +153,5 @@ def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
         if mode != "none":
             dictionary = trained.dictionary if mode == "dictionary" else None
             wanted = replace_unknown_words(wanted, decoding.weights, text.split(), dictionary)
-        assert record["target"] == [*spelt(wanted), "</s>"]
+        assert record["target"] == [*mark_unknown(wanted), "</s>"]
         assert record["known"] == [word in ENGLISH for word in text.split()]
