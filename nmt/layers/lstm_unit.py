@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
-from nmt.layers.gated_unit import Unit
 from nmt.layers.precision import accumulate_dtype
+from nmt.layers.unit import Unit
 
 
 class LstmUnit(Unit):
