@@ -2,12 +2,12 @@
 
 The steps of a search use C h_j (of the unit) and C_o h_j (of the readout) in place of annotations h_j.
 
-B batch, S source length, T target length, K hypotheses per sentence, H state size, M maxout units.
+B batch, S source length, T target length, K hypotheses per sentence, H state size, N key size, M maxout units.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,13 +30,33 @@ from nmt.layers import (
     Readout,
     ScaledDot,
 )
+from nmt.layers.attention import masked_softmax
 from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-# `begin` replaces h_j by [C; C_o] h_j, which is wider. On a CPU with a beam of 12 this is slower for
+# `begin` computes [C; C_o] h_j, which is wider than h_j. On a CPU with a beam of 12 this is slower for
 # sources of more than 100 to 140 symbols.
 MAX_PRODUCT_SYMBOLS = 120
+
+
+class ProductMemory(NamedTuple):
+    """The encoded sentences of a search: `Memory` with products in place of the annotations.
+
+    With a fixed context, one vector of the sentence takes the place of S annotations.
+    """
+
+    products: Tensor  # (B, S, 3H + 2M), or (B, 3H + 2M): [C; C_o] h_j, or of the summary
+    keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
+    mask: Tensor  # (B, S) bool, True on real positions
+
+
+class ProductOutput(NamedTuple):
+    """The attention output of a step with a `ProductMemory`."""
+
+    for_unit: Tensor  # (B, K, 3H) C c_i
+    weights: Tensor | None  # (B, K, S) α_ij, rows sum to 1; None for a fixed context
+    log_normaliser: Tensor | None  # (B, K) log Z_i of the softmax; None for a fixed context
 
 
 def is_supported(decoder: Decoder) -> bool:
@@ -78,43 +98,46 @@ class FusedDecoder(Decoder):
         weights = weights.transpose(0, 1) * target_mask.unsqueeze(2)
         return readout, weights, log_normaliser.t() * target_mask
 
-    def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
-        """Returns the memory with [C; C_o] h_j in place of h_j, and the first state.
+    def begin(self, memory: Memory) -> tuple[Memory | ProductMemory, DecoderState]:
+        """Returns a `ProductMemory` and the first state.
 
-        Attention then returns [C; C_o] c_i directly, which saves two matrix products per hypothesis
-        and step. With attention, batches with a source of more than `MAX_PRODUCT_SYMBOLS` keep h_j.
+        A step then computes [C; C_o] c_i as Σ_j α_ij [C; C_o] h_j, which saves two matrix products per
+        hypothesis. Batches with a source of more than `MAX_PRODUCT_SYMBOLS` keep their `Memory`,
+        unless the context is fixed.
         """
         state = self.initial(memory)
         fixed = isinstance(self.context, FixedContext)
-        values = memory.summary if fixed else memory.annotations
         long = not fixed and memory.mask.shape[1] > MAX_PRODUCT_SYMBOLS
-        rows = len(self.unit.C) + len(self.readout.C_o)
-        if not is_supported(self) or long or rows == self.context.size:
+        if long or not is_supported(self):
             return memory, state
-        products = torch.cat(
-            [self.unit.project_context(values), linear(values, self.readout.C_o)], -1
-        )
-        field = "summary" if fixed else "annotations"
-        return memory._replace(**{field: products}), state
+        values = memory.summary if fixed else memory.annotations
+        products = [self.unit.project_context(values), linear(values, self.readout.C_o)]
+        return ProductMemory(torch.cat(products, -1), memory.keys, memory.mask), state
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
-        hidden = self.unit.output(state.hidden)
-        attended = self.context(hidden, memory)
-        if not self._has_products(attended):
-            return self.readout(hidden, state.embedding, attended.context), attended
-        for_readout = attended.context[..., len(self.unit.C) :]
-        return self.readout.maxout(hidden, state.embedding, for_readout), attended
+    def step(
+        self, state: DecoderState, memory: Memory | ProductMemory
+    ) -> tuple[Tensor, AttentionOutput | ProductOutput]:
+        if isinstance(memory, Memory):
+            return super().step(state, memory)
+        weights = log_normaliser = None
+        if memory.keys is None:
+            products = memory.products.unsqueeze(1).expand(-1, state.hidden.shape[1], -1)
+        else:
+            context: Any = self.context
+            scores = context.scores(state.hidden, memory.keys)
+            weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
+            products = torch.bmm(weights, memory.products)
+        for_unit, for_readout = products.split([len(self.unit.C), len(self.readout.C_o)], -1)
+        readout = self.readout.maxout(state.hidden, state.embedding, for_readout)
+        return readout, ProductOutput(for_unit, weights, log_normaliser)
 
-    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
-        if not self._has_products(attended):
+    def advance(
+        self, state: DecoderState, attended: AttentionOutput | ProductOutput, word: Tensor
+    ) -> DecoderState:
+        if isinstance(attended, AttentionOutput):
             return super().advance(state, attended, word)
         embedded = self.dropout(self.embedding(word))
         unit_input = embedded if self.state_input == "current" else state.embedding
         projected = self.unit.project(unit_input)
         projected = projected.to(accumulate_dtype(projected.dtype))
-        for_unit = attended.context[..., : len(self.unit.C)]
-        return DecoderState(self.unit(state.hidden, projected + for_unit), embedded)
-
-    def _has_products(self, attended: AttentionOutput) -> bool:
-        """Whether the context holds [C; C_o] c_i, not c_i. `begin` ensures that their sizes differ."""
-        return attended.context.shape[-1] != self.context.size
+        return DecoderState(self.unit(state.hidden, projected + attended.for_unit), embedded)

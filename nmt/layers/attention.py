@@ -67,22 +67,23 @@ class Attention(nn.Module):
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Attends to the annotations of each sentence with its K states (B, K, H)."""
-        scores = self.scores(state, memory)
+        scores = self.scores(state, memory.keys)
         weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
-    def scores(self, state: Tensor, memory: Memory) -> Tensor:
-        """Returns e_ij (B, K, S) for K states per sentence (B, K, H), computed in at least float32.
+    def scores(self, state: Tensor, keys: Tensor | None) -> Tensor:
+        """Returns e_ij (B, K, S) for K states per sentence (B, K, H) and the `keys` (B, S, N).
 
+        They are computed in at least float32:
         bfloat16 resolves scores near 100 only to 0.5, and its tanh is several times slower on a CPU.
         Raises ValueError if the scoring function returns another shape.
         """
-        assert memory.keys is not None
+        assert keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)
         dtype = accumulate_dtype(query.dtype)
         with torch.autocast(query.device.type, enabled=False):
-            scores: Tensor = self.scoring(query.to(dtype), memory.keys.to(dtype))
-        shape = (len(query), query.shape[1], memory.keys.shape[1])
+            scores: Tensor = self.scoring(query.to(dtype), keys.to(dtype))
+        shape = (len(query), query.shape[1], keys.shape[1])
         if scores.shape != shape:
             name = type(self.scoring).__name__
             raise ValueError(f"{name}: scores have the shape {tuple(scores.shape)}, not {shape}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nmt.layers.attention import Attention, AttentionOutput, FixedContext
+from nmt.layers.attention import Attention, FixedContext
 from nmt.layers.gated_unit import GatedUnit
 from nmt.layers.initialisation import initialise_embedding, initialise_matrix
 from nmt.layers.intervention import Intervention
@@ -80,20 +80,21 @@ class Decoder(nn.Module):
         embedding = self.W_s.new_zeros(hidden.shape[0], 1, self.embedding.embedding_dim)
         return DecoderState(self.unit.start(hidden.unsqueeze(1)), embedding)
 
-    def begin(self, memory: Memory) -> tuple[Memory, DecoderState]:
+    def begin(self, memory: Memory) -> tuple[Any, DecoderState]:
         """Returns the memory that `step` takes, and the initial state.
 
-        A subclass may return a changed memory.
+        A subclass may prepare a memory of another type here, and return another output from `step`.
+        Both are named tuples of tensors or None, so that `select` and `reorder` work.
         """
         return memory, self.initial(memory)
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
+    def step(self, state: DecoderState, memory: Any) -> tuple[Tensor, Any]:
         """Returns the readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
         return self.readout(hidden, state.embedding, attended.context), attended
 
-    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
+    def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
         """Returns the state that follows y_i = `word` (B, K), given the c_i of the same step."""
         embedded = self.dropout(self.embedding(word))
         unit_input = embedded if self.state_input == "current" else state.embedding

@@ -59,7 +59,7 @@ class LocalAttention(Attention):
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
         """Attends to the annotations of each sentence with its K states (B, K, H)."""
-        scores = self.scores(state, memory)  # (B, K, S)
+        scores = self.scores(state, memory.keys)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre
         in_window = memory.mask.unsqueeze(1) & (distance.abs() <= self.window)

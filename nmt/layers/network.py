@@ -5,12 +5,11 @@ B batch size, S source length, T target length, K hypotheses per sentence, M max
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.attention import AttentionOutput
 from nmt.layers.decoder import Decoder, DecoderState
 from nmt.layers.encoder import Encoder
 from nmt.layers.memory import Memory
@@ -76,16 +75,16 @@ class Network(nn.Module):
         annotations = annotations.gather(1, order.unsqueeze(2).expand_as(annotations))
         return self.decoder.memory(annotations, summary, mask)
 
-    def begin(self, source: Tensor, mask: Tensor) -> tuple[Memory, DecoderState]:
+    def begin(self, source: Tensor, mask: Tensor) -> tuple[Any, DecoderState]:
         """Returns the encoded sentences and the initial state of a search (K = 1)."""
         return self.decoder.begin(self.encode(source, mask))
 
-    def step(self, state: DecoderState, memory: Memory) -> tuple[Tensor, AttentionOutput]:
+    def step(self, state: DecoderState, memory: Any) -> tuple[Tensor, Any]:
         """Returns the logits (B, K, V) of the next word and the attention output of this step."""
         readout, attended = self.decoder.step(state, memory)
         return self.output.logits(readout), attended
 
-    def advance(self, state: DecoderState, attended: AttentionOutput, word: Tensor) -> DecoderState:
+    def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
         """Returns the state that follows `word` (B, K), given the attention output of the same step."""
         return self.decoder.advance(state, attended, word)
 

@@ -9,12 +9,20 @@ import torch
 from torch import nn
 from torch.autograd import gradcheck
 
-from nmt.fused import fuse, plain_class
-from nmt.fused.decoder import FusedDecoder
+from nmt.fused import decoder, fuse, plain_class
+from nmt.fused.decoder import FusedDecoder, ProductMemory
 from nmt.fused.encoder import FusedBidirectionalEncoder
 from nmt.fused.loop import run_units, run_with_attention
 from nmt.fused.output import FusedOutput
-from nmt.layers import BidirectionalEncoder, Decoder, LocalAttention, LstmUnit, Memory, Output
+from nmt.layers import (
+    BidirectionalEncoder,
+    Decoder,
+    LocalAttention,
+    LstmUnit,
+    Memory,
+    Output,
+    select,
+)
 from tests.layers.nets import KINDS, SCORINGS, SIZES, batch, gradients, leaf, make
 
 LENGTHS = [((6, 1, 4), (2, 5, 3)), ((1,), (1,)), ((3, 3), (1, 2)), ((2, 9), (7, 4))]
@@ -163,10 +171,27 @@ def test_what_is_swapped(caplog):
     assert type(fuse(plain).output) is Own
 
 
+@pytest.mark.parametrize("scoring", ["additive", "none"])
+def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
+    """3H + 2M = 21 entries a position; long sources keep annotations, and read the same from them."""
+    monkeypatch.setattr(decoder, "MAX_PRODUCT_SYMBOLS", 6)
+    net = make(scoring, recurrence="fused")
+    readouts = []
+    source, mask, *_ = batch((3, 7))
+    for length in (6, 7):
+        memory, state = net.begin(source[:1, :length], mask[:1, :length])
+        readouts.append(net.step(state, memory)[0])
+        products = length == 6 or scoring == "none"
+        assert type(memory) is (ProductMemory if products else Memory)
+        assert not products or memory.products.shape[-1] == 21
+        assert type(select(memory, torch.tensor([0]))) is type(memory)
+    torch.testing.assert_close(*readouts)
+
+
 def test_scores_of_a_search_are_those_of_training():
     net = make(recurrence="fused", dtype=torch.float32)
     memory = net.encode(*batch()[:2])
     states = torch.randn(3, 4, 5)
-    expected = net.decoder.context.scores(states, memory)
+    expected = net.decoder.context.scores(states, memory.keys)
     with torch.no_grad():
-        torch.testing.assert_close(net.decoder.context.scores(states, memory), expected)
+        torch.testing.assert_close(net.decoder.context.scores(states, memory.keys), expected)

@@ -32,7 +32,7 @@ def test_scores_keep_their_digits(scoring):
     torch.nn.init.eye_(attention.W_a)
     query, keys = (4 * torch.randn(2, length, 64).bfloat16() for length in (3, 5))
     with mixed_precision():
-        scores = attention.scores(query.float(), Memory(keys, keys, None, None))
+        scores = attention.scores(query.float(), keys)
     exact = function.double()(query.double(), keys.double())
     assert scores.dtype == torch.float32
     assert exact.abs().max() > 20
