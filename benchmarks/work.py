@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.config.schema import OptimizerConfig, SearchConfig
-from nmt.fused import fuse, is_fused
+from nmt.fused import backend_of, fuse, is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import (
     Additive,
@@ -106,7 +106,8 @@ class Trainer:
         config = OptimizerConfig(lr=1.0, options={"rho": 0.95})
         if size.optimizer == "adam":
             config = OptimizerConfig("torch.optim.Adam", lr=1e-3)
-        self.optimizer = make_optimizer(net.parameters(), config, 1)["optimizer"]
+        kernels = backend_of(net).has_kernels(net.device)
+        self.optimizer = make_optimizer(net.parameters(), config, 1, kernels)["optimizer"]
 
     def gradient(self, words: Words) -> None:
         self.net.zero_grad()

@@ -30,7 +30,6 @@ from torch import Tensor
 
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.work import Line, print_line
-from nmt.fused.gpu import backend
 from nmt.fused.loop import AttentionInputs, run_backward, run_forward
 from nmt.fused.output import chunked_nll
 from nmt.layers import Additive, Dot, ScaledDot
@@ -90,7 +89,8 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 
 def runs(source: int, dtype: Any) -> None:
     """Runs forward and backward of encoder, decoders and output, and updates of Adadelta."""
-    from nmt.fused.gpu.adadelta import FusedAdadelta  # imports Triton
+    from nmt.fused.gpu import kernels  # imports Triton
+    from nmt.fused.gpu.adadelta import FusedAdadelta
 
     def new(*shape: int, dtype: Any = dtype) -> Any:
         return torch.empty(shape, dtype=dtype, device="meta")
@@ -100,27 +100,30 @@ def runs(source: int, dtype: Any) -> None:
 
     gates, U = new(2 * HIDDEN, HIDDEN), new(HIDDEN, HIDDEN)
     encoder = new(2, source, BATCH, 3 * HIDDEN), new32(2, BATCH, HIDDEN)
+    real = new32(2, source, BATCH, 1)
     outputs, saved = run_forward(
-        *encoder, gates.expand(2, -1, -1), U.expand(2, -1, -1), real=new32(2, source, BATCH, 1)
+        kernels, *encoder, gates.expand(2, -1, -1), U.expand(2, -1, -1), real=real
     )
-    run_backward(saved, outputs)
+    run_backward(kernels, saved, outputs)
     decoder = new(TARGET - 1, BATCH, 3 * HIDDEN), new32(BATCH, HIDDEN)
-    outputs, saved = run_forward(*decoder, gates, U)  # without attention
-    run_backward(saved, outputs)
+    outputs, saved = run_forward(kernels, *decoder, gates, U)  # without attention
+    run_backward(kernels, saved, outputs)
     annotations, keys = new(BATCH, source, ANNOTATION), new(BATCH, source, ALIGNMENT)
     mask, C = new(BATCH, source, dtype=torch.bool), new(3 * HIDDEN, ANNOTATION)
     for scorer in (Additive, Dot, ScaledDot):
         scoring = scorer(ALIGNMENT, ALIGNMENT).requires_grad_(False).to("meta")
         attended = AttentionInputs(scoring, annotations, keys, mask, C)
         outputs, saved = run_forward(
-            *decoder, new(ALIGNMENT + 2 * HIDDEN, HIDDEN), U, attended=attended
+            kernels, *decoder, new(ALIGNMENT + 2 * HIDDEN, HIDDEN), U, attended=attended
         )
-        run_backward(saved, outputs[:2], scoring)
+        run_backward(kernels, saved, outputs[:2], scoring)
     rows, words = new(TARGET, MAXOUT), new(TARGET, dtype=torch.int64)
     output = new32(VOCABULARY, MAXOUT), new32(VOCABULARY)
     for weight in (None, new32(TARGET)):
         for gradients in (False, True):
-            chunked_nll(rows, *output, words, dtype, with_gradients=gradients, weight=weight)
+            chunked_nll(
+                kernels, rows, *output, words, dtype, with_gradients=gradients, weight=weight
+            )
     matrix = torch.nn.Parameter(new32(MAXOUT, HIDDEN))
     optimizer = FusedAdadelta([matrix], lr=1.0, rho=0.95, eps=1e-6)
     for clipped in (False, True):
@@ -151,7 +154,7 @@ def compile_all(target: str) -> Iterator[Line]:
             known = len(found)
             failed: dict[str, str] = {}
             launches = compiled_launches(gpu_target(target), found, failed)
-            with launches, backend.using(kernels), torch.no_grad():
+            with launches, torch.no_grad():
                 runs(source, getattr(torch, dtype))
             at = {"target": target, "S": source, "dtype": dtype}
             for name, error in failed.items():

@@ -68,11 +68,13 @@ class Setting:
         self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
         self.rounds = 2 if rehearse else 7
 
-    def net(self, recurrence: str = "fused", *, scoring: str = "additive") -> Net:
+    def net(
+        self, recurrence: str = "fused", *, scoring: str = "additive", kernels: bool = True
+    ) -> Net:
         """Builds a model; all models with the same scoring have the same weights."""
         net = copy.deepcopy(plain_net(self.size, scoring, self.device))
         if recurrence == "fused":
-            fuse(net)
+            fuse(net, kernels=kernels)
         return net
 
     def trainer(self, net: Net, *, bf16: bool, graphs: bool = False) -> Trainer:

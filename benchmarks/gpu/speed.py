@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import platform
 import time
-from contextlib import nullcontext
 from functools import partial
 from statistics import median
-from typing import Any
 
 import torch
 from torch import nn
 
 from benchmarks import work
 from benchmarks.gpu.setting import Findings, Setting
-from nmt.fused import steps
-from nmt.fused.gpu import backend
 
-# label: recurrence, bf16, CUDA graphs, what else differs
-VERSIONS: dict[str, tuple[str, bool, bool, Any]] = {
-    "plain float32": ("plain", False, False, nullcontext),
-    "plain bf16": ("plain", True, False, nullcontext),
-    "fused bf16": ("fused", True, False, partial(backend.using, steps)),
-    "with kernels": ("fused", True, False, nullcontext),
-    "with graphs": ("fused", True, True, nullcontext),
+# label: recurrence, bf16, kernels, CUDA graphs
+VERSIONS = {
+    "plain float32": ("plain", False, False, False),
+    "plain bf16": ("plain", True, False, False),
+    "fused bf16": ("fused", True, False, False),
+    "with kernels": ("fused", True, True, False),
+    "with graphs": ("fused", True, True, True),
 }
 SCORE_LIMITS = {False: 1e-4, True: 0.02}  # of a translation's log-probability, in float32 and bf16
 
@@ -56,10 +52,10 @@ def updates(setting: Setting, findings: Findings) -> None:
     for rows, length in setting.shapes:
         words = setting.words(length, rows=rows, ragged=False)
         found = {}
-        for label, (recurrence, bf16, graphs, otherwise) in VERSIONS.items():
-            trainer = setting.trainer(setting.net(recurrence), bf16=bf16, graphs=graphs)
-            with otherwise():
-                found[label] = 1e3 * setting.seconds(partial(trainer.gradient, words))
+        for label, (recurrence, bf16, kernels, graphs) in VERSIONS.items():
+            net = setting.net(recurrence, kernels=kernels)
+            trainer = setting.trainer(net, bf16=bf16, graphs=graphs)
+            found[label] = 1e3 * setting.seconds(partial(trainer.gradient, words))
         shape = f"{rows}x{length}"
         findings.check(f"{shape}: graphs held", len(trainer.graphs.graphs), at_least=1)
         finite = all(gradient.isfinite().all() for gradient in work.gradients_of(trainer.net))
@@ -117,7 +113,7 @@ def parts(setting: Setting, findings: Findings) -> None:
 def search(setting: Setting, findings: Findings) -> None:
     """Measures sentences per second of searches; compares probabilities with and without kernels."""
     length = 6 if setting.rehearse else 25
-    net = setting.net().eval()
+    net, other = setting.net().eval(), setting.net(kernels=False).eval()
     for rows in (16, 64):
         words = setting.words(length + 1, rows=rows, ragged=False)
         for beam in (1, 12):
@@ -125,8 +121,9 @@ def search(setting: Setting, findings: Findings) -> None:
                 name = f"beam {beam} {'bf16' if bf16 else 'float32'} at {rows}"
                 rate = rows / setting.seconds(partial(work.search, net, words, beam, bf16))
                 findings.note(**{f"{name}, sentences a second": rate})
-                with backend.using(steps):
-                    expected = [best[0].log_probability for best in work.search(net, words, beam, bf16)]
+                expected = [
+                    best[0].log_probability for best in work.search(other, words, beam, bf16)
+                ]
                 found = [best[0].log_probability for best in work.search(net, words, beam, bf16)]
                 apart = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
                 findings.check(f"{name}: log-probability", apart, at_most=SCORE_LIMITS[bf16])

@@ -3,6 +3,6 @@
 `fuse(network)` puts them into a network. `nmt.fused.gpu` holds what only a GPU needs.
 """
 
-from nmt.fused.fuse import fuse, is_fused, plain_class
+from nmt.fused.fuse import backend_of, fuse, is_fused, plain_class
 
-__all__ = ["fuse", "is_fused", "plain_class"]
+__all__ = ["backend_of", "fuse", "is_fused", "plain_class"]

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from nmt.fused.attention import FusedAdditive
+from nmt.fused.backend import Backend
 from nmt.fused.encoder import look_up
 from nmt.fused.loop import run_units, run_with_attention
 from nmt.layers import (
@@ -73,6 +74,8 @@ class FusedDecoder(Decoder):
     The weights and log-normalisers that `forward` returns are not differentiable.
     """
 
+    backend = Backend()
+
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
         if not is_supported(self):
             return super().forward(target, target_mask, memory)
@@ -87,12 +90,12 @@ class FusedDecoder(Decoder):
         unit: Any = self.unit
         if isinstance(context, FixedContext):
             projected = projected + linear(memory.summary, unit.C)
-            states = run_units(projected, initial, unit.U_gates, unit.U)
+            states = run_units(self.backend, projected, initial, unit.U_gates, unit.U)
             states = torch.cat([initial.unsqueeze(0), states])
             readout = self.readout(states, previous, memory.summary)  # (T, B, M)
             return readout.transpose(0, 1), None, None
         states, contexts, weights, log_normaliser = run_with_attention(
-            projected, initial, memory, context.W_a, context.scoring, unit
+            self.backend, projected, initial, memory, context.W_a, context.scoring, unit
         )
         readout = self.readout(states, previous, contexts).transpose(0, 1)
         weights = weights.transpose(0, 1) * target_mask.unsqueeze(2)

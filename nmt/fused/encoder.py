@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmt.fused.backend import Backend
 from nmt.fused.loop import run_units
 from nmt.layers import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -17,6 +18,8 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 class FusedStates(Encoder):
     """Computes the states of an `Encoder` of gated units in one loop for all directions."""
+
+    backend = Backend()
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
         units: list[Any] = [*self.units]
@@ -29,6 +32,7 @@ class FusedStates(Encoder):
         bias = torch.stack([unit.bias for unit in units]).to(dtype)
         projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.mT)
         states = run_units(
+            self.backend,
             projected.unflatten(1, words.shape[:2]),
             units[0].U.new_zeros(len(units), len(source), units[0].hidden),
             torch.stack([unit.U_gates for unit in units]),

@@ -8,8 +8,10 @@ from typing import Any
 from torch import nn
 
 from nmt.fused.attention import FusedAdditive
+from nmt.fused.backend import Backend
 from nmt.fused.decoder import FusedDecoder, is_supported
 from nmt.fused.encoder import FusedBidirectionalEncoder, FusedForwardEncoder
+from nmt.fused.gpu.probe import kernels_are_correct
 from nmt.fused.output import FusedOutput
 from nmt.layers import (
     Additive,
@@ -32,27 +34,30 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 }
 
 
-def fuse(network: Network) -> Network:
+def fuse(network: Network, *, kernels: bool = True) -> Network:
     """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
 
     Parameters and their names do not change; results change by rounding only. Subclasses of the
     replaced classes stay as they are. The fused encoder supports gated units. The fused decoder
     supports gated units with additive, dot, scaled dot or general attention, or a fixed context.
     Logs a warning if the encoder or decoder is not supported.
+
+    The fused parts share one `Backend`; `kernels` says whether it may use Triton kernels on a GPU.
     """
+    backend = Backend(kernels, kernels_are_correct)
     encoder, decoder = network.encoder, network.decoder
     plain = []
     if type(encoder) in FUSED and all(type(unit) is GatedUnit for unit in encoder.units):
-        _replace(encoder)
+        _replace(encoder, backend)
     else:
         plain.append("the encoder")
     if type(decoder) is Decoder and is_supported(decoder):
-        _replace(decoder)
+        _replace(decoder, backend)
     else:
         plain.append("the decoder")
     for part in (decoder.context.scoring, network.output):
         if type(part) in FUSED:
-            _replace(part)
+            _replace(part, backend)
     if plain:
         log.warning("%s: no fast version; the slower one is used", " and ".join(plain))
     return network
@@ -64,11 +69,18 @@ def is_fused(network: Network) -> bool:
     return all(type(part) in FUSED.values() for part in parts)
 
 
+def backend_of(network: Network) -> Backend:
+    """Returns the backend of the fused parts of a network; for a plain network, one without kernels."""
+    parts: list[Any] = [network.output, network.decoder, network.encoder]
+    return next((part.backend for part in parts if type(part) in FUSED.values()), Backend())
+
+
 def plain_class(module: nn.Module) -> type[nn.Module]:
     """Returns the class of a module; for a fused module, the class of `nmt.layers` that was replaced."""
     kind = type(module)
     return next((plain for plain, fused in FUSED.items() if fused is kind), kind)
 
 
-def _replace(module: Any) -> None:
+def _replace(module: Any, backend: Backend) -> None:
     module.__class__ = FUSED[type(module)]
+    module.backend = backend

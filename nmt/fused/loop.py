@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from nmt.fused.gpu import backend
+from nmt.fused.backend import Backend
 from nmt.layers.memory import Memory
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
@@ -35,7 +35,12 @@ class AttentionInputs(NamedTuple):
 
 
 def run_units(
-    projected: Tensor, initial: Tensor, U_gates: Tensor, U: Tensor, real: Tensor | None = None
+    backend: Backend,
+    projected: Tensor,
+    initial: Tensor,
+    U_gates: Tensor,
+    U: Tensor,
+    real: Tensor | None = None,
 ) -> Tensor:
     """Returns the states s_1 .. s_T (..., T, B, H) of gated units.
 
@@ -44,12 +49,18 @@ def run_units(
     (..., T, B, 1) is 1 at real positions and 0 at padded positions.
     """
     inputs = projected, initial, U_gates, U
-    states: Tensor = GatedUnitFunction.apply(compute_dtype(U), real, None, *inputs)[0]
+    states: Tensor = GatedUnitFunction.apply(backend, compute_dtype(U), real, None, *inputs)[0]
     return states
 
 
 def run_with_attention(
-    projected: Tensor, initial: Tensor, memory: Memory, W_a: Tensor, scoring: nn.Module, unit: Any
+    backend: Backend,
+    projected: Tensor,
+    initial: Tensor,
+    memory: Memory,
+    W_a: Tensor,
+    scoring: nn.Module,
+    unit: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
 
@@ -60,8 +71,8 @@ def run_with_attention(
     """
     state_weight = torch.cat([W_a, unit.U_gates])
     results: tuple[Tensor, Tensor, Tensor, Tensor] = GatedUnitFunction.apply(
-        compute_dtype(W_a), memory.mask, scoring, projected, initial, state_weight, unit.U, unit.C,
-        memory.annotations, memory.keys, *scoring.parameters(),
+        backend, compute_dtype(W_a), memory.mask, scoring, projected, initial, state_weight, unit.U,
+        unit.C, memory.annotations, memory.keys, *scoring.parameters(),
     )  # fmt: skip
     return results
 
@@ -75,6 +86,7 @@ class GatedUnitFunction(Function):
     @staticmethod
     def forward(
         ctx: Any,
+        backend: Backend,
         dtype: torch.dtype,
         mask: Tensor | None,
         scoring: nn.Module | None,
@@ -84,16 +96,17 @@ class GatedUnitFunction(Function):
         U: Tensor,
         *attended: Tensor,  # C, annotations, keys, and parameters of the scoring function
     ) -> Tensors:
+        ctx.backend = backend
         ctx.scoring = scoring
+        options: dict[str, Any] = {"real": mask}
         inputs = (projected.to(dtype), initial, state_weight.to(dtype), U.to(dtype))
         with torch.autocast(projected.device.type, enabled=False):
-            if scoring is None:
-                outputs, saved = run_forward(*inputs, real=mask)
-            else:
+            if scoring is not None:
                 assert mask is not None
                 C, annotations, keys, *_ = attended
                 source = AttentionInputs(scoring, annotations.to(dtype), keys, mask, C.to(dtype))
-                outputs, saved = run_forward(*inputs, attended=source)
+                options = {"attended": source}
+            outputs, saved = backend.run(inputs[0], run_forward, *inputs, **options)
         ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(*outputs[2:])
         return outputs
@@ -101,8 +114,10 @@ class GatedUnitFunction(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
         with torch.autocast(upstream[0].device.type, enabled=False):
-            return None, None, None, *run_backward(ctx.saved_tensors, upstream, ctx.scoring)
+            gradients = ctx.backend.run(saved[0], run_backward, saved, upstream, ctx.scoring)
+        return None, None, None, None, *gradients
 
 
 def by_step(*tensors: Tensor) -> list[Tensors]:
@@ -115,6 +130,7 @@ def by_step(*tensors: Tensor) -> list[Tensors]:
 
 
 def run_forward(
+    steps: Any,
     projected: Tensor,
     initial: Tensor,
     state_weight: Tensor,
@@ -123,8 +139,10 @@ def run_forward(
     real: Tensor | None = None,
     attended: AttentionInputs | None = None,
 ) -> tuple[Tensors, Tensors]:
-    """Runs the loop; returns its results and the tensors that `run_backward` needs."""
-    steps = backend.steps_for(projected)
+    """Runs the loop; returns its results and the tensors that `run_backward` needs.
+
+    `steps` is `nmt.fused.steps` or a module with the same functions.
+    """
     *directions, length, batch, _ = projected.shape
     hidden = U.shape[-1]
     dtype = projected.dtype
@@ -183,7 +201,7 @@ def run_forward(
 
 
 def run_backward(
-    saved: Tensors, upstream: Tensors, scoring: nn.Module | None = None
+    steps: Any, saved: Tensors, upstream: Tensors, scoring: nn.Module | None = None
 ) -> list[Tensor]:
     """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`."""
     state_weight, U, states, compute_states, gates, candidates, reset_states, *attended = saved
@@ -195,7 +213,6 @@ def run_backward(
     # of the product of the state and `state_weight`.
     iterations = length + bool(attended)
     grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
-    steps = backend.steps_for(grad)
     grad_queries, grad_units = grad.split([query_size, 3 * hidden], -1)
     grad_products, grad_candidates = grad.split([query_size + 2 * hidden, hidden], -1)
     state, gate, candidate, upstream_state = by_step(

@@ -14,7 +14,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from nmt.fused.gpu import backend
+from nmt.fused.backend import Backend
 from nmt.fused.steps import aligned
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
@@ -34,6 +34,8 @@ class FusedOutput(Output):
     `logits` uses oneDNN for float32 inference on a CPU. All else is inherited.
     """
 
+    backend = Backend()
+
     def logits(self, readout: Tensor) -> Tensor:
         on_cpu = readout.device.type == "cpu" and torch.backends.mkldnn.is_available()
         if torch.is_grad_enabled() or not on_cpu or compute_dtype(self.W_o) != torch.float32:
@@ -49,7 +51,9 @@ class FusedOutput(Output):
         rows, words, weight = self._rows(readout, target, mask)
         dtype = compute_dtype(self.W_o)
         with torch.autocast(readout.device.type, enabled=False):
-            nll, _ = chunked_nll(rows, self.W_o, self.bias, words, dtype, weight=weight)
+            nll, _ = self.backend.run(
+                rows, chunked_nll, rows, self.W_o, self.bias, words, dtype, weight=weight
+            )
         if readout.is_cuda:
             return nll.view_as(mask)
         return nll.new_zeros(mask.shape).masked_scatter(mask, nll)
@@ -57,7 +61,9 @@ class FusedOutput(Output):
     def loss(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         rows, words, weight = self._rows(readout, target, mask)
         dtype = compute_dtype(self.W_o)
-        total: Tensor = SummedNLL.apply(rows, self.W_o, self.bias, words, dtype, weight)
+        total: Tensor = SummedNLL.apply(
+            self.backend, rows, self.W_o, self.bias, words, dtype, weight
+        )
         return total
 
     def _rows(
@@ -83,6 +89,7 @@ class Gradients(NamedTuple):
 
 
 def chunked_nll(
+    steps: Any,
     rows: Tensor,
     W_o: Tensor,
     bias: Tensor,
@@ -96,9 +103,9 @@ def chunked_nll(
 
     Without `with_gradients`, the second result is None.
 
-    `weight` is (R), or None for 1. `dtype` is the compute dtype.
+    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` is (R), or None for 1.
+    `dtype` is the compute dtype.
     """
-    steps = backend.steps_for(rows)
     accumulate = accumulate_dtype(dtype)
     on_cpu = rows.device.type == "cpu"
     count = len(rows)
@@ -172,6 +179,7 @@ class SummedNLL(Function):
     @staticmethod
     def forward(
         ctx: Any,
+        backend: Backend,
         rows: Tensor,
         W_o: Tensor,
         bias: Tensor,
@@ -181,9 +189,10 @@ class SummedNLL(Function):
     ) -> Tensor:
         with_gradients = any(ctx.needs_input_grad)
         with torch.autocast(rows.device.type, enabled=False):
-            nll, grads = chunked_nll(
-                rows, W_o, bias, words, dtype, with_gradients=with_gradients, weight=weight
-            )
+            nll, grads = backend.run(
+                rows, chunked_nll, rows, W_o, bias, words, dtype,
+                with_gradients=with_gradients, weight=weight,
+            )  # fmt: skip
         if grads is not None:
             ctx.save_for_backward(*grads)
         return nll.sum()
@@ -191,4 +200,4 @@ class SummedNLL(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_sum: Tensor) -> tuple[Tensor | None, ...]:
-        return *(grad * grad_sum for grad in ctx.saved_tensors), None, None, None
+        return None, *(grad * grad_sum for grad in ctx.saved_tensors), None, None, None

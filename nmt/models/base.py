@@ -18,7 +18,7 @@ from nmt.data.batch import Batch
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import Vocabulary, load_vocabulary
-from nmt.fused import is_fused
+from nmt.fused import backend_of, is_fused
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.checkpoint import read_checkpoint
@@ -164,7 +164,8 @@ class Translator(pl.LightningModule, ABC):
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
-        return make_optimizer(self.parameters(), self.config.optimizer, self._updates())
+        kernels = backend_of(self.network).has_kernels(self.network.device)
+        return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
 
     def _updates(self) -> int:
         """Returns the number of updates that the trainer plans; the learning-rate schedule spans them.

@@ -11,7 +11,6 @@ from torch import nn
 from nmt.config.code import errors_naming
 from nmt.config.schema import Config, ModelConfig, to_containers
 from nmt.fused import fuse
-from nmt.fused.gpu import backend
 from nmt.layers import (
     Additive,
     Attention,
@@ -75,8 +74,9 @@ def assemble(config: Config, parts: Parts, target_size: int) -> Network:
     output = Output(model.maxout, target_size)
     network = Network(encoder, decoder, output, reverse_source=config.data.reverse_source)
     initialise(network, model.init)
-    backend.allowed = bool(model.kernels)
-    return fuse(network) if model.recurrence == "fused" else network
+    if model.recurrence == "fused":
+        fuse(network, kernels=bool(model.kernels))
+    return network
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:

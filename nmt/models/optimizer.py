@@ -18,7 +18,6 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from nmt.config.code import errors_naming
 from nmt.config.schema import OptimizerConfig
-from nmt.fused.gpu.backend import has_kernels
 
 FASTEST = {  # torch's fastest implementation of the same update
     "torch.optim.Adadelta": {"foreach": True},
@@ -27,8 +26,12 @@ FASTEST = {  # torch's fastest implementation of the same update
 }
 
 
-def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, updates: int) -> Any:
+def make_optimizer(
+    parameters: Iterable[Tensor], config: OptimizerConfig, updates: int, kernels: bool = False
+) -> Any:
     """Returns an optimizer and its schedule, which steps once per update, in Lightning's format.
+
+    With `kernels`, `FusedAdadelta` replaces `torch.optim.Adadelta` where it can.
 
     Raises:
         InputError: if a class does not exist or refuses its arguments.
@@ -37,7 +40,7 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
     # torch expects tuples, and a configuration has only lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
     tensors = list(parameters)
-    fused = target == "torch.optim.Adadelta" and has_kernel(tensors, options)
+    fused = kernels and target == "torch.optim.Adadelta" and has_kernel(tensors, options)
     options = FASTEST.get(target, {}) | options
     with errors_naming(f"optimizer._target_={target}"):
         make = get_class("nmt.fused.gpu.adadelta.FusedAdadelta" if fused else target)
@@ -47,13 +50,12 @@ def make_optimizer(parameters: Iterable[Tensor], config: OptimizerConfig, update
 
 
 def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
-    """Whether `FusedAdadelta` can replace `torch.optim.Adadelta`."""
+    """Whether `FusedAdadelta` supports the parameters and options."""
     return (
         all(isinstance(p, Tensor) for p in parameters)
         and all(p.dtype == torch.float32 and p.is_contiguous() for p in parameters)
         and len({p.device for p in parameters}) == 1
         and options.keys() <= {"rho", "eps", "weight_decay"}
-        and has_kernels(parameters[0].device)
     )
 
 

@@ -21,7 +21,7 @@ from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
 from nmt.data.vocabulary import WORDS
-from nmt.fused.gpu import backend
+from nmt.fused import backend_of
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import (
     learn_dictionary,
@@ -202,7 +202,7 @@ def describe_acceleration(model: Any, device: torch.device) -> str:
     """Returns whether updates use kernels and CUDA graphs, or why no GPU is used."""
     if device.type != "cuda":
         return why_no_gpu() or "the GPU is not used"
-    kernels = model.config.model.recurrence == "fused" and backend.has_kernels(device)
+    kernels = backend_of(model.network).has_kernels(device)
     return (
         f"{'Triton' if kernels else 'no Triton'} kernels, "
         f"{'CUDA' if model.graphs.enabled else 'no CUDA'} graphs"

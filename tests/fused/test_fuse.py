@@ -10,6 +10,7 @@ from torch import nn
 from torch.autograd import gradcheck
 
 from nmt.fused import decoder, fuse, plain_class
+from nmt.fused.backend import Backend
 from nmt.fused.decoder import FusedDecoder, ProductMemory
 from nmt.fused.encoder import FusedBidirectionalEncoder
 from nmt.fused.loop import run_units, run_with_attention
@@ -86,7 +87,7 @@ def test_gradcheck_of_the_units():
     real = torch.ones(2, 3, 2, 1, dtype=torch.float64)
     real[0, 2, 1], real[1, 0, 1] = 0, 0
     inputs = (leaf(2, 3, 2, 9), leaf(2, 2, 3), leaf(2, 6, 3), leaf(2, 3, 3))
-    assert gradcheck(lambda *x: run_units(*x, real), inputs)
+    assert gradcheck(lambda *x: run_units(Backend(), *x, real), inputs)
 
 
 @pytest.mark.parametrize("scoring", ["additive", "dot", "scaled_dot"])
@@ -101,7 +102,7 @@ def test_gradcheck_of_the_decoder(scoring):
     def run(words, initial, annotations, keys, W_a, U_gates, U, C, *_):
         memory = Memory(annotations, keys, mask, initial)
         unit = SimpleNamespace(U_gates=U_gates, U=U, C=C)
-        return run_with_attention(words, initial, memory, W_a, module, unit)[:2]
+        return run_with_attention(Backend(), words, initial, memory, W_a, module, unit)[:2]
 
     inputs = (
         leaf(2, 2, 3 * h), leaf(2, h), leaf(2, 3, a), leaf(2, 3, n),

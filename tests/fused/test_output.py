@@ -13,7 +13,7 @@ def computed(rows, output, words, weight=None, dtype=torch.float64):
     parameters = output.W_o.detach(), output.bias.detach()
     with torch.no_grad():
         nll, grads = chunked_nll(
-            rows, *parameters, words, dtype, weight=weight, with_gradients=True
+            steps, rows, *parameters, words, dtype, weight=weight, with_gradients=True
         )
     return nll, *grads
 

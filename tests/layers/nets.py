@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.fused import fuse
+from nmt.fused import backend_of, fuse
 from nmt.layers import (
     Additive,
     Attention,
@@ -62,8 +62,20 @@ class Net(Network):
         self.scoring = scoring
 
 
-def make(scoring="additive", state_input="previous", recurrence="plain", *, dtype=None, **options):
-    """A net with large weights and biases that are not 0, the same for both recurrences."""
+def make(
+    scoring="additive",
+    state_input="previous",
+    recurrence="plain",
+    *,
+    dtype=None,
+    kernels=True,
+    steps=None,
+    **options,
+):
+    """A net with large weights and biases that are not 0, the same for both recurrences.
+
+    With `steps`, this module computes the steps of a fused net on any device.
+    """
     torch.manual_seed(3)
     net = Net(scoring, state_input, **options)
     initialise(net, "glorot")
@@ -73,7 +85,11 @@ def make(scoring="additive", state_input="previous", recurrence="plain", *, dtyp
         else:
             parameter.data *= 1.5
     net = net.to(dtype or torch.float64)
-    return fuse(net) if recurrence == "fused" else net
+    if recurrence == "fused":
+        fuse(net, kernels=kernels and steps is None)
+    if steps is not None:
+        backend_of(net).steps = steps
+    return net
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):

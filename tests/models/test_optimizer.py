@@ -8,7 +8,7 @@ import torch
 
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
-from nmt.models import build_model, optimizer
+from nmt.models import build_model
 from nmt.models.optimizer import make_optimizer
 from nmt.utils.errors import InputError
 
@@ -164,10 +164,9 @@ def test_the_loss_is_the_mean_over_sentences_of_summed_words(monkeypatch):
         ({}, torch.float64, False),
     ],
 )
-def test_adadelta_as_a_kernel(options, dtype, kernel, monkeypatch):
+def test_adadelta_as_a_kernel(options, dtype, kernel):
     pytest.importorskip("triton")
-    monkeypatch.setattr(optimizer, "has_kernels", lambda device: True)
     weights = [torch.nn.Parameter(torch.zeros(3, dtype=dtype))]
-    made = optimizer.make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1)
+    made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1, True)
     assert type(made["optimizer"]).__name__ == ("FusedAdadelta" if kernel else "Adadelta")
     assert made["optimizer"].defaults.items() >= (options | {"lr": 0.5, "foreach": True}).items()

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from nmt.fused import backend_of
 from nmt.training.fit import describe_acceleration
 from nmt.training.trainer import make_strategy
 from nmt.utils import devices
 from nmt.utils.devices import set_threads
 from nmt.utils.errors import InputError
 from tests.helpers import ROOT
+from tests.layers.nets import make
 
 CARD = "NVIDIA Tesla V100"
 
@@ -70,11 +72,10 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
 @pytest.mark.parametrize("kernels", [True, False])
 def test_what_is_said_of_a_gpu(kernels, monkeypatch):
     machine(monkeypatch, cuda=True)
-    monkeypatch.setattr("nmt.fused.gpu.backend.has_kernels", lambda device: kernels)
-    model = SimpleNamespace(
-        graphs=SimpleNamespace(enabled=kernels),
-        config=SimpleNamespace(model=SimpleNamespace(recurrence="fused")),
-    )
+    monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
+    network = make(recurrence="fused", kernels=kernels)
+    backend_of(network).verify = lambda device: True
+    model = SimpleNamespace(graphs=SimpleNamespace(enabled=kernels), network=network)
     expected = ("Triton kernels, CUDA graphs", "no Triton kernels, no CUDA graphs")[not kernels]
     assert describe_acceleration(model, torch.device("cuda", 0)) == expected
 

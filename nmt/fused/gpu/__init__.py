@@ -1,1 +1,1 @@
-"""CUDA graphs, Triton kernels, and the choice of what a device can run."""
+"""CUDA graphs, Triton kernels, and their comparison with PyTorch operations."""

@@ -24,7 +24,6 @@ from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 from torch.nn.functional import pad
 
-from nmt.fused.gpu import backend
 from nmt.layers import Network
 from nmt.utils.errors import first_line
 
@@ -136,14 +135,14 @@ class LossGraphs:
 
         # warm-up run: kernels are compiled and libraries loaded before the capture
         if device.type != "cuda":
-            loss = backend.with_fallback(compute, device)
+            loss = compute()
             return LossGraph(batch, loss, lambda: loss.copy_(compute()))
         self._stream = self._stream or torch.cuda.Stream(device)
         self._pool = self._pool or torch.cuda.graph_pool_handle()
         current = torch.cuda.current_stream(device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            backend.with_fallback(compute, device)
+            compute()
         graph = torch.cuda.CUDAGraph()
         # "thread_local" lets other threads (NCCL's watchdog, memory pinning) call CUDA meanwhile
         capture = torch.cuda.graph(graph, self._pool, self._stream, "thread_local")

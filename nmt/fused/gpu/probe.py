@@ -1,25 +1,47 @@
-"""Compares Triton kernels with PyTorch operations in a small network, before the first update."""
+"""Compares Triton kernels with PyTorch operations in a small network, before kernels are used."""
 
 from __future__ import annotations
 
+import logging
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt.fused import steps
-from nmt.fused.fuse import fuse
-from nmt.fused.gpu import backend, kernels
-from nmt.fused.gpu.adadelta import FusedAdadelta
+from nmt.fused.backend import Backend, warn_of_failure
+from nmt.fused.decoder import FusedDecoder
+from nmt.fused.encoder import FusedBidirectionalEncoder
 from nmt.fused.gpu.graphs import differentiate
-from nmt.layers import Additive, Attention, BidirectionalEncoder, Decoder, Dot, Network, Output
+from nmt.fused.output import FusedOutput
+from nmt.layers import Additive, Attention, Dot, Network
+
+log = logging.getLogger(__name__)
 
 V, E, H, N, M = 40, 24, 37, 20, 16  # vocabulary, embedding, hidden, alignment, maxout
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # relative to the norm of each result
 
 
+@cache
+def kernels_are_correct(device: torch.device) -> bool:
+    """Whether kernels and PyTorch operations agree on a device; logs a warning if they do not."""
+    try:
+        if find_spec("triton") is None:
+            raise ImportError("Triton is not installed")
+        log.info("compiling the Triton kernels, which takes about 10 s the first time")
+        probe(device)
+    except Exception as error:  # from the compiler, its tools or the driver, or wrong numbers
+        warn_of_failure(error)
+        return False
+    return True
+
+
 def probe(device: torch.device) -> None:
     """Raises ArithmeticError for a wrong number. Does not catch exceptions of a kernel."""
+    from nmt.fused.gpu import kernels  # imports Triton
+
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
         for scorer in (Additive, Dot):
             for dtype, tolerance in TOLERANCE.items():
@@ -33,10 +55,17 @@ def probe(device: torch.device) -> None:
 
 
 def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict[str, Tensor]:
-    """Returns the loss, the gradients, and a parameter after a step of Adadelta."""
-    attention = Attention(H, 2 * H, N, scorer(N, N))
-    decoder = Decoder(V, E, H, M, attention)
-    network = fuse(Network(BidirectionalEncoder(V, E, H), decoder, Output(M, V))).to(device)
+    """Returns the loss, the gradients, and a parameter after a step of Adadelta.
+
+    `module` computes the steps.
+    """
+    from nmt.fused.gpu.adadelta import FusedAdadelta  # imports Triton
+
+    decoder = FusedDecoder(V, E, H, M, Attention(H, 2 * H, N, scorer(N, N)))
+    encoder, output = FusedBidirectionalEncoder(V, E, H), FusedOutput(M, V)
+    encoder.backend = decoder.backend = output.backend = Backend()
+    output.backend.steps = module
+    network = Network(encoder, decoder, output).to(device)
     for parameter in network.parameters():
         numbers = torch.arange(parameter.numel(), device=device).view_as(parameter) * 0.7
         parameter.data.copy_(numbers.sin() * 0.2)
@@ -46,12 +75,11 @@ def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict
     mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)
     named = dict(network.named_parameters())
     batch = (words, mask, words[:, :3], mask[:, :3])
-    autocast = torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16)
-    with backend.using(module), autocast:
+    with torch.autocast(device.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
         loss, gradients = differentiate(network, named, batch)
     computed = {"the loss": loss, **dict(zip(named, gradients, strict=True))}
     parameter = named["decoder.W_s"]
     parameter.grad = computed["decoder.W_s"].clone()
-    rule = FusedAdadelta if module is kernels else torch.optim.Adadelta
+    rule = torch.optim.Adadelta if module is steps else FusedAdadelta
     rule([parameter], lr=1.0).step()
     return computed | {"Adadelta": parameter.detach()}

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from nmt.fused import output, steps
-from nmt.fused.gpu import backend
 from nmt.layers import Additive, Dot
 from tests.helpers.triton import DEVICES  # isort: split
 
@@ -52,10 +51,10 @@ def test_whole_model(scoring, device, autocast):
     """NLL and every gradient of fused recurrences on kernels and on PyTorch operations."""
     results = []
     for module in (steps, kernels):
-        net = make(scoring, recurrence="fused", dtype=torch.float32).to(device)
+        net = make(scoring, recurrence="fused", dtype=torch.float32, steps=module).to(device)
         if autocast:
             net.decoder.readout.bias.data[0::2] += 3  # or rounding swaps maxout units
-        with backend.using(module), torch.autocast(device, torch.bfloat16, enabled=autocast):
+        with torch.autocast(device, torch.bfloat16, enabled=autocast):
             words = [part.to(device) for part in batch((3, 1), (2, 3))]
             net.loss(*words).backward()
             with torch.no_grad():
@@ -87,8 +86,9 @@ def likelihood(module, parts, dtype, weight=None, with_gradients=True):
     if dtype == torch.float64:
         parts = [part.double() if part.is_floating_point() else part for part in parts]
         weight = None if weight is None else weight.double()
-    with backend.using(module), torch.no_grad():
-        nll, grads = output.chunked_nll(*parts, dtype, weight=weight, with_gradients=with_gradients)
+    options = {"weight": weight, "with_gradients": with_gradients}
+    with torch.no_grad():
+        nll, grads = output.chunked_nll(module, *parts, dtype, **options)
     return nll, *(grads or ())
 
 

@@ -1,7 +1,9 @@
 """Which operations carry out a step, and what a training does when kernels or graphs fail."""
 
+import copy
 import gc
 import logging
+import pickle
 import weakref
 from functools import partial
 from unittest.mock import Mock
@@ -10,22 +12,32 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.fused import steps
-from nmt.fused.gpu import backend, graphs
+from nmt.fused import backend
+from nmt.fused.backend import Backend
+from nmt.fused.gpu import graphs, probe
 from nmt.fused.gpu.graphs import LossGraphs
 from tests.helpers.fake_cuda import GPU
-from tests.layers.nets import batch, make
+from tests.layers.nets import batch, gradients, make
 
 BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(seed=4)]
 
 
 @pytest.fixture(autouse=True)
-def untried(monkeypatch):
+def untried():
     """Kernels that have not been probed, before a test and after it."""
-    monkeypatch.setattr(backend, "allowed", True)
-    backend.kernels_are_correct.cache_clear()
+    probe.kernels_are_correct.cache_clear()
     yield
-    backend.kernels_are_correct.cache_clear()
+    probe.kernels_are_correct.cache_clear()
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """Kernels launch on a CPU, in Triton's interpreter; returns the module."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from nmt.fused.gpu import kernels
+
+    monkeypatch.setattr(backend, "launches_on", lambda device: True)
+    return kernels
 
 
 @pytest.mark.parametrize("current", [0, 1])
@@ -36,13 +48,46 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
     assert not backend.launches_on(torch.device("cpu"))
 
 
-def test_no_kernels_for_float64_or_if_turned_off(monkeypatch):
-    monkeypatch.setattr(backend, "has_kernels", lambda device: True)
-    assert backend.steps_for(torch.empty(3).double()) is steps
-    monkeypatch.undo()
-    monkeypatch.setattr(backend, "launches_on", lambda device: True)
-    backend.allowed = False
-    assert backend.steps_for(torch.empty(3)) is steps
+@pytest.fixture
+def launched(on_cpu, monkeypatch):
+    """launched(net): whether a loss launches the kernel of the next state; it fails if `fail` is set."""
+    monkeypatch.setattr(probe, "probe", lambda device: None)
+    right = on_cpu.next_state
+    seen = Mock(side_effect=right)
+    monkeypatch.setattr(on_cpu, "next_state", seen)
+
+    def run(net, fail=None):
+        seen.side_effect = fail or right
+        seen.reset_mock()
+        net.loss(*batch((2, 1), (2, 1))).backward()
+        return seen.called
+
+    return run
+
+
+def test_models_with_kernels_and_without_in_one_process(launched):
+    """Each as it was built, in any order, and so are copies; float64 has no kernels."""
+    ways = (True, False, True)
+    nets = [make(recurrence="fused", dtype=torch.float32, kernels=way) for way in ways]
+    nets += [copy.deepcopy(net) for net in nets]
+    nets += [pickle.loads(pickle.dumps(net)) for net in nets[:3]]
+    assert [launched(net) for net in nets] == [*ways, *ways, *ways]
+    assert not launched(make(recurrence="fused"))
+    for net in nets[1:]:
+        torch.testing.assert_close(gradients(net), gradients(nets[0]), rtol=1e-4, atol=1e-5)
+
+
+def test_a_failure_is_of_one_model_and_its_parts(launched, caplog):
+    """The part that fails is computed again; a copy made before and another model keep kernels."""
+    net, other = (make(recurrence="fused", dtype=torch.float32) for _ in range(2))
+    twin = copy.deepcopy(net)
+    assert launched(net, fail=RuntimeError("no such kernel"))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert not launched(net)
+    assert launched(twin)
+    assert launched(other)
+    assert not net.decoder.backend.kernels
+    assert net.decoder.backend is net.encoder.backend is net.output.backend
 
 
 def train(way):
@@ -76,7 +121,6 @@ def goes_on(expected, caplog):
         with caplog.at_level(logging.WARNING):
             found = train(way)
         assert len(caplog.messages) == 1
-        assert backend.chosen is None
         assert said in caplog.messages[0]
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
         return way
@@ -120,25 +164,22 @@ def does_not_compile():
         (out_of_resources, "out of resource: shared memory", 4),
     ],
 )
-def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, monkeypatch):
-    pytest.importorskip("triton", reason="Triton is not installed")
-    from nmt.fused.gpu import kernels, probe
-
+def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, on_cpu, monkeypatch):
     if launches:
         monkeypatch.setattr(probe, "probe", lambda device: None)
-    broken = Broken(kernels.gates.next_state_kernel, error(), launches)
-    monkeypatch.setattr(kernels, "next_state", partial(kernels.gates.launch, broken))
-    monkeypatch.setattr(backend, "launches_on", lambda device: True)
+    broken = Broken(on_cpu.gates.next_state_kernel, error(), launches)
+    monkeypatch.setattr(on_cpu, "next_state", partial(on_cpu.gates.launch, broken))
     assert len(goes_on(said).graphs) == 2
     assert broken.left == -1
 
 
-def test_kernels_stay_after_a_lack_of_memory(monkeypatch):
-    monkeypatch.setattr(backend, "has_kernels", lambda device: True)
+def test_kernels_stay_after_a_lack_of_memory(on_cpu):
+    runs = Backend(kernels=True)
     compute = Mock(side_effect=torch.OutOfMemoryError)
     with pytest.raises(torch.OutOfMemoryError):
-        backend.with_fallback(compute, GPU)
-    assert backend.allowed
+        runs.run(torch.empty(3), compute)
+    assert runs.kernels
+    compute.assert_called_once_with(on_cpu)
 
 
 @pytest.fixture
@@ -167,20 +208,17 @@ def wrong(monkeypatch):
 )
 def test_the_probe_sees_a_wrong_number(name, place, wrong):
     wrong(name, place)
-    from nmt.fused.gpu.probe import probe
-
     with pytest.raises(ArithmeticError, match="with Additive is off"):
-        probe(torch.device("cpu"))
+        probe.probe(torch.device("cpu"))
 
 
-def test_a_training_with_a_wrong_kernel_goes_on_without(wrong, goes_on, monkeypatch):
+def test_a_training_with_a_wrong_kernel_goes_on_without(wrong, goes_on, on_cpu):
     wrong("compute_gates", 1)
-    monkeypatch.setattr(backend, "launches_on", lambda device: True)
     goes_on("with Additive is off")
 
 
 def test_without_triton(goes_on, monkeypatch):
-    monkeypatch.setattr(backend, "find_spec", lambda name: None)
+    monkeypatch.setattr(probe, "find_spec", lambda name: None)
     monkeypatch.setattr(backend, "launches_on", lambda device: True)
     goes_on("Triton is not installed")
 
