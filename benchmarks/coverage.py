@@ -1,21 +1,22 @@
-"""Measures how often intervals of `nmt.evaluation.length_curve` contain the true value, by simulation.
+"""Measures how often intervals of `nmt.evaluation` contain the true value, by simulation.
 
-    python -m benchmarks.coverage [--sets 1000] [--only natural]
-    python -m benchmarks.coverage --constant 0.25 [--sets 1000]
+    python -m benchmarks.coverage [--sets 1000] [--only natural] [--csv docs/results/coverage.csv]
+    python -m benchmarks.coverage --constant 0.2 [--sets 500] [--loss 0.1]
 
 A sentence of L words has L translated words. Each is right with a probability that is drawn per
 sentence from a beta distribution, so that the expected BLEU at each length is known. An n-gram matches
 if its n words are right. A row of the table has one curve over length, one distribution of lengths and
-one kind of difference between seeds. Its cells are the percentages of sets whose interval contains the
-true value: for the curve (mean over lengths), for retention, and for the lengths at which 10, 25 and
-50 % are lost. The true value of the first five is the curve smoothed by the kernel, as defined; of the
-sixth it is retention without smoothing. The last column is the percentage of sets in which the band of
-the difference of two equal systems excludes 0 at some length (nominal: 5).
+one kind of difference between seeds, or of errors that documents share. Its cells are the percentages
+of sets whose interval contains the true value: for the curve (mean over lengths), for retention, and for
+the lengths at which 10, 25 and 50 % are lost. The true value of the first five is the curve smoothed by
+the kernel, as defined; of the sixth it is retention without smoothing. The last column is the percentage
+of sets in which the band of the difference of two equal systems excludes 0 at some length (nominal: 5).
 
 With `--constant`, systems replace spans of words, lose words and insert words, at a rate that differs
 between sentences and does not depend on length. The output is the percentage of systems that the test
-reports to fall more, or less, from 10 to 50 words than a system with constant error rates (nominal: 2.5
-each).
+of excess retention reports to fall more, or less, from 10 to 50 words than a system with constant error
+rates (nominal: 2.5 each). `--loss` makes long sentences lose this share of their retention: the
+percentage of steeper falls is then the power of the test.
 
 Legend: N sentences, W words of the longest sentence, G lengths of a curve, n seeds.
 """
@@ -23,31 +24,36 @@ Legend: N sentences, W words of the longest sentence, G lengths of a curve, n se
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from nmt.config.schema import EvaluationConfig
-from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.length_curve import (
     LONG,
     LOST,
     SHORT,
     Curve,
-    Kernel,
     difference,
+    excess_retention,
     kernel,
     length_curves,
 )
+from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import Measured
 
 BLEU = REGISTERED["bleu"]
 LONGEST = 100
+LONGEST_EVER = 400
+SHIFT = 0.5  # standard deviation between documents, in the logit of the rate of right words
 CONCENTRATION = 12.0  # of the beta distribution
 WARM_UP = 30  # words before a sentence, after which its errors are as likely as anywhere
 POPULATION = 100_000  # sentences that stand for infinitely many
@@ -95,6 +101,36 @@ SEEDS = {
 }
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A row of the table.
+
+    Attributes:
+        lengths: `even`, `natural`, or another key of `LENGTHS`.
+        seeds: a key of `SEEDS`.
+        fall: a key of `FALLS`.
+        documents: number of documents, which share errors; 0: none.
+        known: whether the intervals draw documents.
+        truncated: words after which a system stops; 0: never.
+    """
+
+    lengths: str
+    seeds: str
+    fall: str
+    documents: int = 0
+    known: bool = False
+    truncated: int = 0
+
+    @property
+    def title(self) -> str:
+        parts = [self.lengths, self.seeds, self.fall]
+        if self.documents:
+            parts.append(f"{self.documents} documents {'drawn' if self.known else 'ignored'}")
+        if self.truncated:
+            parts.append(f"stops after {self.truncated} words")
+        return ", ".join(parts)
+
+
 def moments(bleu: np.ndarray, factor: float = 1.0) -> np.ndarray:
     """Returns probabilities (..., 4) that 1 to 4 neighbouring words are right, given BLEU."""
     means = np.linspace(0.05, 0.99, 2000)
@@ -114,44 +150,76 @@ def totals(lengths: np.ndarray) -> np.ndarray:
     return np.maximum(lengths[:, None] - (ORDERS - 1), 0)
 
 
-def statistics(correct: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns the BLEU statistics (N, 10)."""
-    words = lengths[:, None]
-    return np.concatenate([correct, totals(lengths), words, words], axis=1).astype(np.float64)
+def statistics(correct: np.ndarray, written: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns the BLEU statistics (N, 10) of translations and references of these lengths."""
+    words = written[:, None], lengths[:, None]
+    return np.concatenate([correct, totals(written), *words], axis=1).astype(np.float64)
 
 
 def simulated(
-    lengths: np.ndarray, fall: Fall, factors: np.ndarray, generator: np.random.Generator
+    lengths: np.ndarray,
+    fall: Fall,
+    factors: np.ndarray,
+    generator: np.random.Generator,
+    documents: np.ndarray | None = None,
+    truncated: int = 0,
 ) -> Iterator[np.ndarray]:
-    """Draws statistics (N, 10) of each seed's translations of the same sentences."""
+    """Draws statistics (N, 10) of each seed's translations of the same sentences.
+
+    Sentences of a document share a shift of the logit of their rate of right words, with a standard
+    deviation of `SHIFT`. A system that stops after `truncated` words writes no more.
+    """
     means = moments(fall(lengths.astype(float)))[:, 0]
     right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
-    inside = np.arange(lengths.max()) < lengths[:, None]
+    if documents is not None:
+        shift = generator.normal(0, SHIFT, documents.max() + 1)[documents]
+        right = expit(logit(np.clip(right, 1e-6, 1 - 1e-6)) + shift)
+    written = np.minimum(lengths, truncated or LONGEST_EVER)
+    inside = np.arange(lengths.max()) < written[:, None]
     for factor in factors:
         matches = (generator.random(inside.shape) < (right * factor)[:, None]) & inside
         correct = [matches.sum(axis=1)]
         for _ in ORDERS[1:]:
             matches = matches[:, 1:] & inside[:, : matches.shape[1] - 1] & matches[:, :-1]
             correct.append(matches.sum(axis=1))
-        yield statistics(np.stack(correct, axis=1), lengths)
+        yield statistics(np.stack(correct, axis=1), written, lengths)
+
+
+LENGTHS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "even": lambda draw, size: draw.integers(1, 81, size),
+    "natural": lambda draw, size: draw.lognormal(np.log(20), 0.6, size),
+    "heavy-tailed": lambda draw, size: 8 * (1 + draw.pareto(1.6, size)),
+    "two lengths": lambda draw, size: draw.normal(np.where(draw.random(size) < 0.5, 10, 50), 6),
+    "paragraphs": lambda draw, size: draw.lognormal(np.log(55), 0.8, size),
+}
 
 
 def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws lengths (N,). `natural`: log-normal around 20 words; `even`: uniform."""
-    if kind == "even":
-        return generator.integers(1, 81, size)
-    drawn = generator.lognormal(np.log(20), 0.6, size).round()
-    return np.clip(drawn, 1, LONGEST).astype(int)
+    """Draws lengths (N,) of a kind, from 1 to `LONGEST` words, or to `LONGEST_EVER` in paragraphs."""
+    most = LONGEST_EVER if kind == "paragraphs" else LONGEST
+    return np.clip(np.round(LENGTHS[kind](generator, size)), 1, most).astype(int)
 
 
-def truth(kind: str, fall: Fall, seeds: Seeds) -> Curve:
-    """Computes the curve for infinitely many sentences and seeds."""
-    lengths = draw_lengths(kind, POPULATION, np.random.default_rng(0))
+def draw_documents(plan: Plan, size: int) -> np.ndarray | None:
+    """Cuts N sentences into documents of equal size; None without documents."""
+    return np.arange(size) * plan.documents // size if plan.documents else None
+
+
+def truth(plan: Plan) -> Curve:
+    """Computes the curve for infinitely many sentences, documents and seeds."""
+    generator = np.random.default_rng(0)
+    lengths = draw_lengths(plan.lengths, POPULATION, generator)
     of = kernel(lengths)
+    fall = FALLS[plan.fall]
+    if plan.documents or plan.truncated:  # no formula for these: the mean of a large sample
+        alone = np.arange(POPULATION) if plan.documents else None
+        factors = np.ones(1)
+        [table] = simulated(lengths, fall, factors, generator, alone, plan.truncated)
+        return Curve(of, [BLEU.combine(of.sums(table, 0)[0])[None, None]])
     value = np.zeros(len(of.lengths))
-    for factor, probability in seeds.quadrature():
+    for factor, probability in SEEDS[plan.seeds].quadrature():
         correct = moments(fall(lengths.astype(float)), factor) * totals(lengths)
-        value += probability * BLEU.combine(of.sums(statistics(correct, lengths), 0)[0])
+        value += probability * BLEU.combine(of.sums(statistics(correct, lengths, lengths), 0)[0])
     return Curve(of, [value[None, None]])
 
 
@@ -173,25 +241,34 @@ def holds(lost: Sequence[float | None], length: float | None, last: float) -> bo
     return (low or np.inf) <= length <= (high or np.inf)
 
 
-def coverage(
-    kind: str, fall: Fall, seeds: Seeds, sets: int, size: int, resamples: int
-) -> list[float]:
+def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
     """Computes the percentages of a row."""
-    expected = truth(kind, fall, seeds)
+    expected = truth(plan)
     generator = np.random.default_rng(1)
     kept = expected.relative().at(LONG)
-    exact = unsmoothed_retention(fall, seeds)
+    fall = FALLS[plan.fall]
+    simple = not (plan.documents or plan.truncated)
+    exact = unsmoothed_retention(fall, SEEDS[plan.seeds]) if simple else np.nan
     crossings = [expected.lost(share)[0] for share in LOST]
+    documents = draw_documents(plan, size)
+    drawn = documents if plan.known else None
     band, rows = [], []
 
-    def draw_curve(lengths: np.ndarray, of: Kernel) -> Curve:
-        tables = simulated(lengths, fall, seeds.draw(generator), generator)
-        return Curve(of, [np.stack([BLEU.curve(of.sums(table, resamples)) for table in tables])])
+    def draw_curve(lengths: np.ndarray) -> Curve:
+        of = kernel(lengths)
+        factors = SEEDS[plan.seeds].draw(generator)
+        tables = [*simulated(lengths, fall, factors, generator, documents, plan.truncated)]
+
+        def influence() -> np.ndarray:
+            return np.mean([of.influence(each, BLEU.combine, drawn) for each in tables], axis=0)
+
+        values = [BLEU.curve(of.sums(table, resamples, drawn)) for table in tables]
+        count = count_documents(drawn)
+        return Curve(of, [np.stack(values)], documents=count, influence=influence)
 
     for _ in range(sets):
-        lengths = draw_lengths(kind, size, generator)
-        of = kernel(lengths)
-        curve = draw_curve(lengths, of)
+        lengths = draw_lengths(plan.lengths, size, generator)
+        curve = draw_curve(lengths)
         low, high = curve.band()
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
@@ -203,12 +280,13 @@ def coverage(
         assert below is not None
         assert above is not None
         lost = [curve.lost(share) for share in LOST]
-        low, high = difference(curve, draw_curve(lengths, of)).band()
+        # Two systems translate the same documents: only in errors of their own do they differ.
+        low, high = difference(curve, draw_curve(lengths)).band()
         excludes_zero = bool(((low > 0) | (high < 0)).any())
         rows.append(
             [below <= kept.score <= above]
             + [holds(*pair, curve.lengths[-1]) for pair in zip(lost, crossings, strict=True)]
-            + [below <= exact <= above, excludes_zero]
+            + [below <= exact <= above if simple else np.nan, excludes_zero]
         )
     return [100 * float(np.mean(band)), *(100 * np.mean(rows, axis=0)).tolist()]
 
@@ -245,25 +323,48 @@ def damaged(
     return records
 
 
-def false_verdicts(rate: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Computes in what percentage of sets the test reports a steeper, and a flatter, fall."""
+def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
+    """Computes in what percentage of sets the test reports a steeper, and a flatter, fall.
+
+    Args:
+        rate: rate of errors at `SHORT` words.
+        loss: share of the BLEU at `SHORT` words that is lost by `LONG` words, by more errors.
+    """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)
     settings = EvaluationConfig(resamples=resamples)
     intervals = []
-    for number in range(sets):
+    for _ in range(sets):
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        given = damaged([each.tolist() for each in words], np.full(size, rate), generator)
-        systems = {"given": given, "constant": constant_error_records(given, seed=number)}
-        measured = {name: [Measured(rows, [], settings)] for name, rows in systems.items()}
-        curves = length_curves(measured, ["bleu"])["bleu"]
-        kept, constant = (curves[name].relative() for name in systems)
-        above = Curve(kept.kernel, [kept.samples[0] - constant.samples[0]])
-        intervals.append(above.at(LONG).interval())
+        # BLEU falls about as the square of the words that are right
+        place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
+        rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
+        given = damaged([each.tolist() for each in words], rates, generator)
+        systems = {
+            "given": [Measured(given, [], settings)],
+            "constant": [measure_constant_error(given, [], settings)],
+        }
+        curves = length_curves(systems, ["bleu"])["bleu"]
+        excess = excess_retention(curves["given"], curves["constant"])
+        intervals.append(excess.at(LONG).interval())
     low, high = np.array(intervals, dtype=np.float64).T
     return 100 * float(np.mean(high < 0)), 100 * float(np.mean(low > 0))
+
+
+PLANS = [
+    *(Plan(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS),
+    *(Plan("even", seeds, "exponential") for seeds in SEEDS if seeds != "1 seed"),
+    *(Plan(kind, "1 seed", "power law") for kind in LENGTHS if kind not in ("even", "natural")),
+    Plan("natural", "1 seed", "power law", truncated=40),
+    *(
+        Plan("natural", "1 seed", "power law", documents, known)
+        for documents in (50, 10)
+        for known in (False, True)
+    ),
+]
+COLUMNS = ("curve", "retention", "10 %", "25 %", "50 %", "exact", "excludes 0")
 
 
 def main() -> None:
@@ -272,26 +373,28 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1400)
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--csv", help="file to write the rows to")
     parser.add_argument("--constant", type=float, help="rate of errors")
+    parser.add_argument("--loss", type=float, default=0.0, help="share lost by long sentences")
     options = parser.parse_args()
     sizes = options.sets, options.sentences, options.resamples
     if options.constant is not None:
-        falls, rises = false_verdicts(options.constant, *sizes)
+        falls, rises = verdicts(options.constant, options.loss, *sizes)
         print(f"steeper fall reported in {falls:.1f} %, flatter fall in {rises:.1f} %")
         return
-    print(
-        "| lengths, seeds, shape | curve | retention | 10 % | 25 % | 50 % | exact | excludes 0 | s |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    plans = [(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS]
-    plans += [("even", seeds, "exponential") for seeds in SEEDS if seeds != "1 seed"]
-    for kind, seeds, name in plans:
-        title = f"{kind}, {seeds}, {name}"
-        if options.only in title:
+    print(f"| lengths, seeds, shape | {' | '.join(COLUMNS)} | s |")
+    print(f"|---|{'---:|' * (len(COLUMNS) + 1)}")
+    rows = [["row", *COLUMNS]]
+    for plan in PLANS:
+        if options.only in plan.title:
             start = time.perf_counter()
-            found = coverage(kind, FALLS[name], SEEDS[seeds], *sizes)
-            cells = " | ".join(f"{value:.1f}" for value in found)
-            print(f"| {title} | {cells} | {time.perf_counter() - start:.0f} |", flush=True)
+            cells = [f"{value:.1f}" for value in coverage(plan, *sizes)]
+            seconds = time.perf_counter() - start
+            print(f"| {plan.title} | {' | '.join(cells)} | {seconds:.0f} |", flush=True)
+            rows.append([plan.title, *cells])
+    if options.csv:
+        with open(options.csv, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,10 @@ class CompareConfig:
     systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
     languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
     lengths: str = key("tokens", "unit of source length: tokens, words, or a JSONL column")
+    metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
+    document: str | None = key(
+        None, "column of metadata, or of a JSONL source, that names the document of a line"
+    )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(

@@ -27,6 +27,10 @@ class TextConfig:
     alignment: str | None = key(
         None, "file of gold links of a test set, in Pharaoh format (i-j sure, ipj possible)"
     )
+    documents: str | None = key(
+        None,
+        "file of a test set that names the document of each line; intervals then draw documents",
+    )
     tokenised: bool = key(False, "the files are already tokenised: split them at spaces only")
     files: list[str] | None = key(
         None,

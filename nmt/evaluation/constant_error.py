@@ -5,7 +5,8 @@ with a neighbour. Every rate is the same at every sentence length. As in real sy
 in the rate of replaced words, and errors of neighbouring words are correlated; neither effect depends
 on length. The rates are chosen so that BLEU, the length ratio and the precisions of 1-grams and 4-grams
 over the whole set equal those of a given system. The curve of the simulated system then shows how the
-score itself depends on length.
+score itself depends on length. The statistics of `DRAWS` such systems are averaged, so that chance in
+their errors adds little to an interval.
 
 Legend: N sentences, T words of their first references.
 """
@@ -13,16 +14,20 @@ Legend: N sentences, T words of their first references.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaincinv, binom
 
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.scores import Score
 from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
+from nmt.evaluation.summary import Measured, mean_statistics
 
 SEED = 12345
+DRAWS = 4  # simulated systems that are averaged
 # of replaced, variation and clustered; more swaps would restore the order of words
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # of the search for rates
@@ -56,10 +61,9 @@ class References:
 
     Args:
         references: one or more for each sentence; the errors are put into the first.
-        seed: seed of the draws.
     """
 
-    def __init__(self, references: Sequence[Sequence[Sequence[str]]], seed: int = SEED) -> None:
+    def __init__(self, references: Sequence[Sequence[Sequence[str]]]) -> None:
         numbers: dict[str, int] = {}
         texts = []
         for index in range(max(map(len, references))):
@@ -71,13 +75,10 @@ class References:
         self.starts = np.diff(self.sentence, prepend=-1) > 0
         self.vocabulary = list(numbers)
 
-        generator = np.random.default_rng(seed)
-        size = len(self.words)
-        self.other = self.words[generator.integers(size, size=size)]
-        self.replacing, self.resizing, self.together = generator.random((3, size))
-        self.per_sentence = generator.random(len(references))
+        self.sentences = len(references)
+        generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
-        self.salts = generator.integers(2**63, size=len(references), dtype=np.uint64)
+        self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
         self.limits = []  # per order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
             grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
@@ -85,6 +86,14 @@ class References:
             limits = np.zeros(len(known), dtype=np.int64)
             np.maximum.at(limits, indices, np.concatenate(counts))
             self.limits.append((known, limits))
+
+    def draw(self, seed: int) -> None:
+        """Draws what decides on errors: another word, and uniform numbers per word and sentence."""
+        generator = np.random.default_rng(seed)
+        size = len(self.words)
+        self.other = self.words[generator.integers(size, size=size)]
+        self.replacing, self.resizing, self.together = generator.random((3, size))
+        self.per_sentence = generator.random(self.sentences)
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
         """Returns the words with errors, and the sentence of each word."""
@@ -186,25 +195,43 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     return rates(best)
 
 
-def constant_error_records(records: Sequence[Record], seed: int = SEED) -> list[Record]:
-    """Simulates a system with constant error rates and the BLEU of a given system on the whole set.
+def constant_error_records(
+    records: Sequence[Record], draws: int = DRAWS, seed: int = SEED
+) -> Iterator[list[Record]]:
+    """Simulates systems with constant error rates and the BLEU of a given system on the whole set.
 
-    It has no scores of text, since its errors are in tokens, and none without unknown words.
+    They have no scores of text, since their errors are in tokens, and none without unknown words.
 
     Args:
         records: records of the given system.
-        seed: seed of the errors.
+        draws: number of simulated systems, which have the same rates and other errors.
+        seed: seed of the errors of the first system.
+
+    Yields:
+        The records of each simulated system.
     """
     ordered = in_order(records)
     texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]
-    references = References(texts, seed)
+    references = References(texts)
+    references.draw(seed)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
-    words, sentence = references.hypotheses(rates)
-    ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
-    written = [references.vocabulary[number] for number in words.tolist()]
-    hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
-    missing = {"no_unk": None, "raw_reference": None}
-    return [
-        system_record(record | missing, hypothesis, " ".join(hypothesis))
-        for record, hypothesis in zip(ordered, hypotheses, strict=True)
-    ]
+    for number in range(draws):
+        references.draw(seed + number)
+        words, sentence = references.hypotheses(rates)
+        ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
+        written = [references.vocabulary[index] for index in words.tolist()]
+        hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
+        missing = {"no_unk": None, "raw_reference": None}
+        yield [
+            system_record(record | missing, hypothesis, " ".join(hypothesis))
+            for record, hypothesis in zip(ordered, hypotheses, strict=True)
+        ]
+
+
+def measure_constant_error(
+    records: Sequence[Record], scores: Sequence[Score], settings: EvaluationConfig
+) -> Measured:
+    """Measures the simulated systems of `constant_error_records` as one, by their mean statistics."""
+    return mean_statistics(
+        [Measured(each, scores, settings, computed=()) for each in constant_error_records(records)]
+    )

@@ -1,14 +1,14 @@
 """A statistic of one run or of several seeds, with its interval and tests.
 
 With fewer than `FEWEST_SEEDS` seeds an interval is the percentile interval over resamples of the
-sentences; it covers these trained models only. With n >= `FEWEST_SEEDS` seeds it is an interval over
-seeds and sentences. Let S^2 be the variance of the n values. The variance of their mean has two parts:
-S^2 / n, with n - 1 degrees of freedom, for the seeds and for the interaction of seeds and sentences;
-and the variance due to the sentences, which all seeds share: the bootstrap variance of the mean minus
-the interaction, which S^2 / n already includes. The interval is a t interval with the degrees of
-freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom the
-variance of the seeds is at least the interaction in the bootstrap, since the variance of three seeds
-can be far too small by chance.
+sentences, or of documents (`nmt.evaluation.resampling`); it covers these trained models only. With
+n >= `FEWEST_SEEDS` seeds it is an interval over seeds and sentences. Let S^2 be the variance of the n
+values. The variance of their mean has two parts: S^2 / n, with n - 1 degrees of freedom, for the seeds
+and for the interaction of seeds and sentences; and the variance due to the sentences, which all seeds
+share: the bootstrap variance of the mean minus the interaction, which S^2 / n already includes. The
+interval is a t interval with the degrees of freedom of Satterthwaite (1946), or Welch (1947) for a
+difference. For the degrees of freedom the variance of the seeds is at least the interaction in the
+bootstrap, since the variance of three seeds can be far too small by chance.
 
 Tests by resamples reject slightly more often than their level. Tests of equivalence must not: they use
 the larger of two p-values, one from the resamples, one from a t test with the standard error of the
@@ -41,6 +41,7 @@ class Estimate:
         score: the value.
         resampled: (R,) its values on resamples.
         sentences: number of sentences it was computed from.
+        documents: number of documents that were drawn; None: sentences were drawn.
         seeds: number of runs in the smaller group.
         error: standard error over seeds and sentences; None with too few seeds.
         df: degrees of freedom of `error`, or of the standard error of the resamples.
@@ -49,6 +50,7 @@ class Estimate:
     score: float
     resampled: np.ndarray
     sentences: int
+    documents: int | None = None
     seeds: int = 1
     error: float | None = None
     df: float = math.inf
@@ -56,22 +58,26 @@ class Estimate:
     @property
     def drawn(self) -> str:
         """What the interval covers: the column `interval` of scores.csv."""
-        return "sentences" if self.error is None else "sentences and seeds"
+        drawn = "sentences" if self.documents is None else "documents"
+        return drawn if self.error is None else f"{drawn} and seeds"
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Returns the confidence interval; both ends are None without resamples."""
         if self.error is None:
-            return interval_of(self.resampled, confidence)
+            return interval_of(self.resampled, confidence, self.documents)
         width = self.margin(confidence)
         return self.score - width, self.score + width
 
     @property
-    def _standard_error(self) -> float:
-        return math.sqrt(_variance(self.resampled)) if self.error is None else self.error
+    def standard_error(self) -> float:
+        """The standard error over seeds and sentences, or over resamples with too few seeds."""
+        if self.error is not None:
+            return self.error
+        return math.sqrt(_variance(self.resampled) * _few(self.documents))
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
         """Returns half the width of a t interval from `error`, else from the resamples' error."""
-        return self._standard_error * float(stdtrit(self.df, (1 + confidence) / 2))
+        return self.standard_error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
@@ -92,23 +98,29 @@ class Estimate:
         Args:
             careful: for tests that must not reject more often than their level.
         """
-        by_t = _t_tails(self.score - threshold, self._standard_error, self.df)
+        by_t = _t_tails(self.score - threshold, self.standard_error, self.df)
         if self.error is not None:
             return by_t
+        few = careful or self.documents is not None
         values = self.resampled[np.isfinite(self.resampled)] - threshold
-        if not len(values) or (careful and self.df < 1):  # one sentence has no variance
+        if not len(values) or (few and self.df < 1):  # one sentence has no variance
             return None
+        if self.documents is not None:
+            return by_t
         beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
         above, below = (float(count / (len(values) + 1)) for count in beyond)
         return (max(above, by_t[0]), max(below, by_t[1])) if careful else (above, below)
 
 
-def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
+def combined(
+    samples: Sequence[np.ndarray], sentences: int, documents: int | None = None
+) -> Estimate:
     """Estimates the mean over a group's runs, or the first group's mean minus the second's.
 
     Args:
         samples: for each group (n, 1 + R): values of its runs on the sentences and on resamples.
         sentences: number of these sentences.
+        documents: number of documents that the resamples drew; None: they drew sentences.
     """
     means = [sample.mean(axis=0) for sample in samples]
     values = means[0] if len(means) == 1 else means[0] - means[1]
@@ -116,8 +128,9 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
     resampled = values[1:]
     seeds = min(len(sample) for sample in samples)
     if seeds < FEWEST_SEEDS:
-        return Estimate(score, resampled, sentences, seeds, df=sentences - 1)
-    shared = _variance(resampled)
+        df = (sentences if documents is None else documents) - 1
+        return Estimate(score, resampled, sentences, documents, seeds, df=df)
+    shared = _variance(resampled) * _few(documents)
     between, least, squares = 0.0, 0.0, 0.0
     for sample in samples:
         n = len(sample)
@@ -129,8 +142,11 @@ def combined(samples: Sequence[np.ndarray], sentences: int) -> Estimate:
         least += max(observed, own)
         squares += max(observed, own) ** 2 / (n - 1)
     shared = max(0.0, shared)
+    if documents is not None and documents > 1:
+        squares += shared**2 / (documents - 1)
     freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
-    return Estimate(score, resampled, sentences, seeds, math.sqrt(shared + between), freedom)
+    error = math.sqrt(shared + between)
+    return Estimate(score, resampled, sentences, documents, seeds, error, freedom)
 
 
 def enough_resamples(
@@ -149,7 +165,9 @@ def enough_resamples(
         return True
     parts = [
         combined(
-            [each[:, [0, *range(first, first + size)]] for each in samples], estimate.sentences
+            [each[:, [0, *range(first, first + size)]] for each in samples],
+            estimate.sentences,
+            estimate.documents,
         )
         for first in range(1, 1 + PARTS * size, size)
     ]
@@ -168,6 +186,11 @@ def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
         return float(distance <= 0), float(distance >= 0)
     ratio = distance / error
     return float(stdtr(df, -ratio)), float(stdtr(df, ratio))
+
+
+def _few(documents: int | None) -> float:
+    """Returns the factor by which resamples of D documents vary too little."""
+    return 1.0 if documents is None or documents < 2 else documents / (documents - 1)
 
 
 def _variance(values: np.ndarray) -> float:

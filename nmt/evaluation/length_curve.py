@@ -9,18 +9,21 @@ the weights divided by the sum of their squares).
 
 The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): weights times
 counts of draws are one matrix product. Seeds enter as in `nmt.evaluation.estimate`. The band of a
-curve holds at each length separately. The band of a difference or ratio holds at all lengths together
-(the largest studentised deviation of each resample), so that the band of two equal systems excludes 0
-at some length in 5 % of the cases.
+curve holds at each length separately. The band of a difference or ratio holds at all lengths together,
+so that the band of two equal systems excludes 0 at some length in 5 % of the cases: its width comes
+from the largest deviation over all lengths in each resample. A deviation is divided by the standard
+error in the same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5), which follows from
+the linear terms of the score, the influence of each sentence.
 
-Legend: N sentences, F statistics of a sentence, G lengths of the curve, R resamples, n runs of a group.
+Legend: N sentences, U drawn units (sentences, or documents), F statistics of a sentence, G lengths of
+the curve, R resamples, n runs of a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -28,8 +31,14 @@ from scipy.special import ndtri
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.estimate import Estimate, combined
-from nmt.evaluation.resampling import resampled_sums
-from nmt.evaluation.summary import Measured, common_tables
+from nmt.evaluation.resampling import (
+    Combine,
+    count_documents,
+    resampled_sums,
+    sums_by_document,
+)
+from nmt.evaluation.scores import Score
+from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 
 WIDTH = 0.15  # in log length: half of the weight is within 10 % of a length, 95 % within 34 %
 FEWEST = 30  # effective sentences
@@ -54,11 +63,31 @@ class Kernel:
     weights: np.ndarray
     sentences: np.ndarray
 
-    def sums(self, table: np.ndarray, resamples: int) -> np.ndarray:
+    def sums(
+        self, table: np.ndarray, resamples: int, documents: np.ndarray | None = None
+    ) -> np.ndarray:
         """Sums weighted statistics (N, F) of the sentences and of R resamples: (1 + R, G, F)."""
         size, features = table.shape
         rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
-        return resampled_sums(rows, resamples).reshape(-1, len(self.lengths), features)
+        sums = resampled_sums(rows, resamples, documents)
+        return sums.reshape(-1, len(self.lengths), features)
+
+    def influence(
+        self, table: np.ndarray, combine: Combine, documents: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Returns the linear term of each unit in a score at each length: (U, G).
+
+        They are the statistics times the gradient of the score, by central differences.
+        """
+        sums = self.weights @ table  # (G, F)
+        steps = 1e-4 * np.abs(sums) + 1e-6
+        gradient = np.empty_like(sums)
+        for f in range(sums.shape[1]):
+            step = np.zeros_like(sums)
+            step[:, f] = steps[:, f]
+            gradient[:, f] = (combine(sums + step) - combine(sums - step)) / (2 * steps[:, f])
+        terms = self.weights.T * (table @ gradient.T)
+        return terms if documents is None else sums_by_document(terms, documents)
 
 
 def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = None) -> Kernel:
@@ -102,11 +131,17 @@ class Curve:
         kernel: the kernel of the sentences.
         samples: for each group (n, 1 + R, G): values of its runs on the sentences and on resamples.
             A comparison has two groups; its value is the first mean minus the second.
+        ids: (N,) the sentences.
+        documents: number of documents that the resamples drew; None: they drew sentences.
+        influence: computes the linear terms (U, G) of the group's mean.
         compared: whether the band holds at all lengths together.
     """
 
     kernel: Kernel
     samples: Sequence[np.ndarray]
+    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    documents: int | None = None
+    influence: Callable[[], np.ndarray] | None = None
     compared: bool = False
 
     @property
@@ -118,7 +153,10 @@ class Curve:
     def estimates(self) -> list[Estimate]:
         """The estimate at each length; its `sentences` counts effective sentences."""
         counts = self.kernel.sentences.astype(int).tolist()
-        return [combined([each[:, :, g] for each in self.samples], n) for g, n in enumerate(counts)]
+        return [
+            combined([each[:, :, g] for each in self.samples], n, self.documents)
+            for g, n in enumerate(counts)
+        ]
 
     @property
     def score(self) -> np.ndarray:
@@ -131,16 +169,28 @@ class Curve:
             ends = [each.interval() for each in self.estimates]
             low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
             return low, high
-        resampled = np.array([each.resampled for each in self.estimates])  # (G, R)
+        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
         if not resampled.size:
-            return np.full(len(resampled), np.nan), np.full(len(resampled), np.nan)
-        deviation = resampled.std(axis=1, ddof=1)
-        centred = resampled - resampled.mean(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            largest = np.nanmax(np.abs(centred) / deviation[:, None], axis=0, initial=0.0)
-        together = np.quantile(largest, CONFIDENCE) / ndtri((1 + CONFIDENCE) / 2)
-        widths = together * np.array([each.margin() for each in self.estimates])
+            return np.full_like(self.score, np.nan), np.full_like(self.score, np.nan)
+        largest = np.quantile(self._largest_deviations(resampled), CONFIDENCE)
+        errors = np.array([each.standard_error for each in self.estimates])
+        by_seeds = np.array([each.margin() for each in self.estimates])
+        several = np.array([each.error is not None for each in self.estimates])
+        normal = ndtri((1 + CONFIDENCE) / 2)
+        widths = largest * np.where(several, by_seeds / normal, errors)
         return self.score - widths, self.score + widths
+
+    def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
+        """Returns the largest |t| over all lengths in each resample (R, G): (R,)."""
+        assert self.influence is not None
+        terms = self.influence()
+        known = np.isfinite(self.score)
+        sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
+        total, squares = np.split(sums, 2, axis=1)
+        errors = np.sqrt(np.maximum(squares - total**2 / len(terms), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deviations = np.abs(resampled - self.score) / errors
+        return np.nanmax(deviations[:, known], axis=1, initial=0.0)
 
     def at(self, length: float) -> Estimate:
         """Interpolates the estimate at a length; its score is NaN outside the lengths of the curve."""
@@ -151,7 +201,7 @@ class Curve:
         values = [
             (1 - share) * each[:, :, below] + share * each[:, :, above] for each in self.samples
         ]
-        return combined(values, int(self.kernel.sentences[below]))
+        return combined(values, int(self.kernel.sentences[below]), self.documents)
 
     def relative(self, length: float = SHORT) -> Curve:
         """Divides the curve by its value at a length; NaN if this value is unknown or not positive.
@@ -162,7 +212,7 @@ class Curve:
         base = values[:, :, np.isclose(self.lengths, length)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
-        return Curve(self.kernel, [_parts_of_ratio(values, base)])
+        return replace(self, samples=[_parts_of_ratio(values, base)], influence=None)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
         """Finds the first length at which a share of the score at `SHORT` words is lost.
@@ -183,12 +233,11 @@ def length_curves(
     keys: Iterable[str],
     weights: Callable[[np.ndarray], Kernel] = kernel,
     resamples: int | None = None,
+    *,
     masked: bool = True,
+    together: bool = True,
 ) -> dict[str, dict[Name, Curve]]:
     """Computes the curve over length of each score, for each group of runs that has the score.
-
-    All curves of a score use the sentences for which all these runs have it, so that `difference` and
-    `ratio` can compare any two.
 
     Args:
         groups: by name, runs on one test set that differ only in their seed.
@@ -196,40 +245,70 @@ def length_curves(
         weights: lengths (N,) -> the weights of the sentences.
         resamples: R; None: as many as the runs have.
         masked: NaN where the sentences have too few events for a curve.
+        together: all curves of a score use the sentences for which all these runs have it, so that
+            `difference` and `ratio` can compare any two; else each group uses its own.
 
     Returns:
-        Curves by key, then by name. A score is left out if the runs have no sentence in common, or too
+        Curves by key, then by name. A group is left out if its runs have no sentence in common, or too
         few sentences of similar length for a curve.
     """
     curves: dict[str, dict[Name, Curve]] = {}
+    if not together:
+        for name, members in groups.items():
+            own = length_curves({name: members}, keys, weights, resamples, masked=masked)
+            for key, of_group in own.items():
+                curves.setdefault(key, {}).update(of_group)
+        return curves
     known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores use the same sums
     for key in keys:
         having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
         runs = [run for members in having.values() for run in members]
-        lengths, tables = common_tables(runs, key) if runs else (np.empty(0), [])
-        of_length = weights(lengths) if len(lengths) else None
-        if of_length is None or not len(of_length.lengths):
+        common = common_sentences(runs, key) if runs else None
+        if common is None or not len(common.ids):
+            continue
+        of_length = weights(common.lengths)
+        if not len(of_length.lengths):
             continue
         values = []
-        for run, table in zip(runs, tables, strict=True):
-            place = lengths.tobytes(), table.tobytes()
+        for run, table in zip(runs, common.tables, strict=True):
+            place = common.ids.tobytes(), table.tobytes()
             if place not in known:
-                known[place] = of_length.sums(
-                    table, run.resamples if resamples is None else resamples
-                )
+                count = run.resamples if resamples is None else resamples
+                known[place] = of_length.sums(table, count, common.documents)
             score = run.scores[key]
             values.append((score.curve if masked else score.combine)(known[place]))
-        rest = iter(values)
-        curves[key] = {
-            name: Curve(of_length, [np.stack([next(rest) for _ in members])])
-            for name, members in having.items()
-        }
+        rest = iter(zip(values, common.tables, strict=True))
+        curves[key] = {}
+        for name, members in having.items():
+            own_values, tables = zip(*(next(rest) for _ in members), strict=True)
+            curves[key][name] = Curve(
+                of_length,
+                [np.stack(own_values)],
+                common.ids,
+                count_documents(common.documents),
+                partial(_mean_influence, of_length, tables, members[0].scores[key], common),
+            )
     return curves
+
+
+def _mean_influence(
+    of_length: Kernel, tables: Sequence[np.ndarray], score: Score, common: CommonSentences
+) -> np.ndarray:
+    terms = [of_length.influence(table, score.combine, common.documents) for table in tables]
+    return np.mean(terms, axis=0)
 
 
 def difference(first: Curve, second: Curve) -> Curve:
     """Subtracts the second curve from the first, on the same sentences."""
-    return Curve(first.kernel, [*first.samples, *second.samples], compared=True)
+
+    def influence() -> np.ndarray:
+        assert first.influence is not None
+        assert second.influence is not None
+        return first.influence() - second.influence()
+
+    return replace(
+        first, samples=[*first.samples, *second.samples], influence=influence, compared=True
+    )
 
 
 def ratio(first: Curve, second: Curve) -> Curve:
@@ -238,7 +317,27 @@ def ratio(first: Curve, second: Curve) -> Curve:
     with np.errstate(divide="ignore", invalid="ignore"):
         base = b.mean(axis=0)
         quotient = a.mean(axis=0) / base
-        return Curve(first.kernel, [a / base, quotient * b / base - quotient], compared=True)
+
+    def influence() -> np.ndarray:
+        assert first.influence is not None
+        assert second.influence is not None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (first.influence() - quotient[0] * second.influence()) / base[0]
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = [a / base, quotient * b / base - quotient]
+    return replace(first, samples=samples, influence=influence, compared=True)
+
+
+def excess_retention(curve: Curve, constant: Curve) -> Curve:
+    """Subtracts the retention of the simulated system of each seed from the seed's own.
+
+    Both relate to the score at `SHORT` words, on the same sentences. Negative: long sentences lose more
+    than a constant error rate explains.
+    """
+    (own,) = curve.relative().samples
+    (simulated,) = constant.relative().samples
+    return replace(curve, samples=[own - simulated], influence=None)
 
 
 def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation.records import Record, in_order, system_record
-from nmt.evaluation.resampling import interval_row, resampled_sums
+from nmt.evaluation.resampling import (
+    count_documents,
+    interval_row,
+    number_documents,
+    resampled_sums,
+)
 from nmt.evaluation.scores.bleu import bleu
 
 POSITION = "position"  # `subset` of scores.csv
@@ -114,9 +119,16 @@ def position_losses(
     records = in_order(together)
     rows = np.array([[*by_id[row["id"]], *row["bleu_stats"]] for row in records], dtype=np.float64)
     positions = np.array([record["position"] for record in records])
+    documents = number_documents(record.get("document") for record in records)
     for position in (None, *sorted(set(positions.tolist()))):
-        part = rows[(positions == position) | (position is None)]
-        sums = resampled_sums(part, resamples)
+        inside = (positions == position) | (position is None)
+        part = rows[inside]
+        drawn = None if documents is None else documents[inside]
+        sums = resampled_sums(part, resamples, drawn)
         losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
         head = {"set": name, "subset": POSITION, "score": "bleu_loss"}
-        yield head | {"from": position, "to": position} | interval_row(losses, len(part))
+        yield (
+            head
+            | {"from": position, "to": position}
+            | interval_row(losses, len(part), count_documents(drawn))
+        )

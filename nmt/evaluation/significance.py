@@ -21,7 +21,13 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation.buckets import parts_by_length
-from nmt.evaluation.resampling import Combine, interval_of, resampled_sums
+from nmt.evaluation.resampling import (
+    Combine,
+    count_documents,
+    interval_of,
+    resampled_sums,
+    widening,
+)
 
 TIE = 1e-9  # scores that differ by less are equal up to rounding
 FEWEST = 30  # sentences needed for a p
@@ -33,6 +39,7 @@ def paired_differences(
     lengths: np.ndarray,
     edges: Sequence[int] | None,
     resamples: int = 1000,
+    documents: np.ndarray | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Compares every pair of systems by a score, on the whole set and in each length bucket.
 
@@ -41,28 +48,30 @@ def paired_differences(
         combine: sums (..., F) -> scores (...).
         lengths: (N,) the lengths that select buckets.
         edges: last length of each bucket; None: the whole set only.
+        documents: (N,) number of each sentence's document; None: sentences are drawn.
 
     Yields:
         For each pair a row for the whole set (`bucket` is `all`), then one for each bucket, if both
         scores are defined: `a`, `b`, `bucket`, `from`, `to`, `sentences`, `score_a`, `score_b`,
-        `delta` (a - b), `low`, `high` (bootstrap interval of delta), `p` (two-sided, by bootstrap;
-        None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's correction for the number
-        of buckets with a p; for the whole set p itself).
+        `delta` (a - b), `low`, `high` (bootstrap interval of delta), `interval` (what was drawn), `p`
+        (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's
+        correction for the number of buckets with a p; for the whole set p itself).
     """
     names = [*tables]
     table = np.stack([*tables.values()], axis=1)  # (N, S, F)
     scored = []
     for head, inside in parts_by_length(lengths, edges):
         if inside.any():
-            sums = resampled_sums(table[inside].reshape(inside.sum(), -1), resamples)
+            drawn = None if documents is None else documents[inside]
+            sums = resampled_sums(table[inside].reshape(inside.sum(), -1), resamples, drawn)
             values = combine(sums.reshape(-1, *table.shape[1:]))  # (1 + R, S)
-            scored.append((head, int(inside.sum()), values))
+            scored.append((head, int(inside.sum()), count_documents(drawn), values))
     for one, other in combinations(range(len(names)), 2):
         rows: list[dict[str, Any]] = [
             head
             | {"a": names[one], "b": names[other], "sentences": sentences}
-            | _test(values[:, one], values[:, other], sentences)
-            for head, sentences, values in scored
+            | _test(values[:, one], values[:, other], sentences, drawn)
+            for head, sentences, drawn, values in scored
             if np.isfinite(values[0, [one, other]]).all()
         ]
         corrected = holm([None if row["bucket"] == "all" else row["p"] for row in rows])
@@ -71,16 +80,23 @@ def paired_differences(
         yield from rows
 
 
-def _test(first: np.ndarray, second: np.ndarray, sentences: int) -> dict[str, Any]:
+def _test(
+    first: np.ndarray, second: np.ndarray, sentences: int, documents: int | None
+) -> dict[str, Any]:
     """Tests the difference of two scores (1 + R,), on the sentences and on resamples.
 
-    p is the share of differences by chance that are at least as large as the observed one. One is
-    added to both counts, since chance could also give the observed difference.
+    `documents` is the number of documents that were drawn; None: sentences were. p is the share of
+    differences by chance that are at least as large as the observed one. One is added to both counts,
+    since chance could also give the observed difference.
     """
     delta, *_ = deltas = first - second
-    low, high = interval_of(deltas[1:])
+    low, high = interval_of(deltas[1:], documents=documents)
     by_chance = deltas[1:][~np.isnan(deltas[1:])]
     by_chance = np.abs(by_chance - by_chance.mean())
+    enough = sentences >= FEWEST
+    if documents is not None:
+        enough = enough and documents > 1
+        by_chance = by_chance * widening(max(documents, 2))
     p = ((by_chance >= abs(delta) - TIE).sum() + 1) / (len(by_chance) + 1)
     return {
         "score_a": float(first[0]),
@@ -88,7 +104,8 @@ def _test(first: np.ndarray, second: np.ndarray, sentences: int) -> dict[str, An
         "delta": float(delta),
         "low": low,
         "high": high,
-        "p": None if sentences < FEWEST else float(p),
+        "interval": "sentences" if documents is None else "documents",
+        "p": float(p) if enough else None,
     }
 
 

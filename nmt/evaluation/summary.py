@@ -1,7 +1,9 @@
 """Computes all scores of a test set from its records: the rows of `scores.csv`."""
 
+import copy
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,12 @@ import numpy as np
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.records import Record, in_order
-from nmt.evaluation.resampling import interval_row, resampled_sums
+from nmt.evaluation.resampling import (
+    count_documents,
+    interval_row,
+    number_documents,
+    resampled_sums,
+)
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 
 
@@ -45,6 +52,7 @@ class Measured:
         scores: scores by key, these two first.
         ids: (N,) ids of the sentences, ascending.
         lengths: (N,) lengths that select their buckets.
+        documents: (N,) number of each sentence's document; None unless all records name one.
         tables: statistics by key (N, F); a row of NaN if the sentence has none.
 
     Raises:
@@ -66,6 +74,7 @@ class Measured:
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
+        self.documents = number_documents(record.get("document") for record in ordered)
         self.tables = {
             key: score.table(ordered, compute=computed is None or key in computed or not score.slow)
             for key, score in self.scores.items()
@@ -82,12 +91,15 @@ class Measured:
 
         None if no sentence of the subset has the score, or if the score is undefined.
         """
-        rows = self.tables[key][inside & self.has(key)]
+        chosen = inside & self.has(key)
+        rows = self.tables[key][chosen]
         if not len(rows):
             return None
+        documents = None if self.documents is None else self.documents[chosen]
         resamples = self.resamples if len(rows) > 1 else 0  # resamples of one sentence are equal
-        values = self.scores[key].combine(resampled_sums(rows, resamples))
-        return interval_row(values, len(rows)) if np.isfinite(values[0]) else None
+        values = self.scores[key].combine(resampled_sums(rows, resamples, documents))
+        drawn = count_documents(documents)
+        return interval_row(values, len(rows), drawn) if np.isfinite(values[0]) else None
 
     def rows(self, test_set: str, key: str) -> Iterator[dict[str, Any]]:
         """Yields the rows of `scores.csv` for one score: the whole set, then its buckets.
@@ -111,9 +123,37 @@ def score_set(
     return [row for key in measured.scores for row in measured.rows(name, key)]
 
 
-def common_tables(runs: Sequence[Measured], key: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Selects the sentences for which all runs have a score: lengths (N,), statistics (N, F) per run."""
+@dataclass(frozen=True, eq=False)
+class CommonSentences:
+    """The N sentences for which several runs have a score.
+
+    Attributes:
+        ids: (N,) ascending.
+        lengths: (N,)
+        documents: (N,) number of each sentence's document; None if unknown.
+        tables: for each run its statistics (N, F).
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    documents: np.ndarray | None
+    tables: list[np.ndarray]
+
+
+def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
+    """Selects the sentences for which all runs have a score."""
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
     indices = [np.searchsorted(run.ids, ids) for run in runs]
     tables = [run.tables[key][at] for run, at in zip(runs, indices, strict=True)]
-    return runs[0].lengths[indices[0]], tables
+    first, at = runs[0], indices[0]
+    documents = None if first.documents is None else first.documents[at]
+    return CommonSentences(ids, first.lengths[at], documents, tables)
+
+
+def mean_statistics(draws: Sequence[Measured]) -> Measured:
+    """Averages the statistics of several systems on the same sentences, as one system."""
+    mean = copy.copy(draws[0])
+    mean.tables = {
+        key: np.mean([each.tables[key] for each in draws], axis=0) for key in mean.tables
+    }
+    return mean

@@ -29,6 +29,7 @@ from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference.model import Model
 from nmt.inference.sentence import ScoredSentence
+from nmt.text.lines import check_file, read_lines
 from nmt.text.symbols import UNKNOWN
 from nmt.text.tokenise import tokenisers
 from nmt.utils.environment import rank_and_world
@@ -69,9 +70,29 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
     """Reads the sentences of test sets, without translations.
 
     Raises:
-        InputError: for a gold alignment that does not fit, naming file and line.
+        InputError: for a gold alignment that does not fit, naming file and line; for a missing or
+            short file of documents.
     """
-    return {split.name: read_sentences(split, config.data.test[split.name]) for split in splits}
+    sets = {}
+    for split in splits:
+        text = config.data.test[split.name]
+        sentences = read_sentences(split, text)
+        if text.documents:
+            file = Path(config.data.root or "").expanduser() / Path(text.documents).expanduser()
+            name_documents(sentences, file, f"data.test.{split.name}.documents")
+        sets[split.name] = sentences
+    return sets
+
+
+def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
+    """Adds the name of its document to each sentence, from the same line of a file."""
+    names = list(read_lines(check_file(file, key)))
+    for sentence in sentences:
+        if sentence["line"] > len(names):
+            raise InputError(
+                f"{key}: {file} has {len(names)} lines, but the text has a line {sentence['line']}"
+            )
+        sentence["document"] = names[sentence["line"] - 1]
 
 
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:

@@ -15,7 +15,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ import yaml
 
 from nmt.config.keys import CONFIDENCE
 from nmt.config.schema import EvaluationConfig
-from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
 from nmt.evaluation.length_curve import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.scores import score_of_name
@@ -39,8 +38,8 @@ from nmt.utils.text import as_list
 SUPPORTED, REFUTED, UNDECIDED, MISSING = "supported", "refuted", "undecided", "runs missing"
 STATISTICS = {
     "score": "{}",
-    "retention": "share of {} kept",
-    "constant_error": "share of {} kept, minus the share at a constant error rate",
+    "retention": "retention of {}",
+    "excess_retention": "retention of {}, minus retention at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
 RESAMPLES = (1, 4, 16, 64)  # times the given number, until more cannot change a verdict
@@ -67,8 +66,8 @@ class Claim:
     """A sentence, and how runs decide it.
 
     A `statistic` is a `score`; `retention`, the score at `long` words divided by the score at `short`
-    words (`nmt.evaluation.length_curve`); or `constant_error`, the retention minus the retention of a system
-    with constant error rates (`nmt.evaluation.constant_error`).
+    words (`nmt.evaluation.length_curve`); or `excess_retention`, the retention minus the retention of a
+    system with constant error rates (`nmt.evaluation.constant_error`).
     """
 
     claim: str
@@ -283,16 +282,20 @@ def decide(
     digits = max(2, score.digits) if claim.statistic == "score" else 3
     ((kind, margin),) = claim.rule.items()
     limits = [-margin, margin] if kind == "within" else [margin]
-    measured = partial(Measured, scores=[score], settings=EvaluationConfig())
+    settings = EvaluationConfig()
     systems = {}
     for place, group in enumerate(groups):
         records = [run.translations(claim.set) for run in group]
-        systems["score", place] = list(map(measured, records))
-        if claim.statistic == "constant_error":
-            systems["constant", place] = list(map(measured, map(constant_error_records, records)))
+        systems["score", place] = [Measured(each, [score], settings) for each in records]
+        if claim.statistic == "excess_retention":
+            systems["constant", place] = [
+                measure_constant_error(each, [score], settings) for each in records
+            ]
     masked = claim.statistic != "score"
     for factor in RESAMPLES:
-        curves = length_curves(systems, [score.key], claim.weights, factor * resamples, masked)
+        curves = length_curves(
+            systems, [score.key], claim.weights, factor * resamples, masked=masked
+        )
         of_score = curves.get(score.key, {})
         statistics = {name: _statistics(claim, curve) for name, curve in of_score.items()}
         known = all(np.isfinite(each[:, 0]).all() for each in statistics.values())
@@ -300,11 +303,12 @@ def decide(
             reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
             return {"verdict": UNDECIDED, "reason": reason}
         samples = [statistics["score", place] for place in range(len(groups))]
-        if claim.statistic == "constant_error":
+        if claim.statistic == "excess_retention":
             samples = [kept - statistics["constant", place] for place, kept in enumerate(samples)]
         pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
         compared = [samples[0] - samples[1]] if pairs else samples
-        estimate = combined(compared, int(of_score["score", 0].kernel.sentences.min()))
+        curve = of_score["score", 0]
+        estimate = combined(compared, int(curve.kernel.sentences.min()), curve.documents)
         settled = enough_resamples(compared, estimate, limits)
         if settled:
             break

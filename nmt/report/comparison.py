@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
-from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.length_curve import length_curves
+from nmt.evaluation.constant_error import measure_constant_error
+from nmt.evaluation.length_curve import FEWEST, LONG, SHORT, Curve, length_curves
 from nmt.evaluation.position import POSITION_OF
+from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
-from nmt.evaluation.summary import Measured, common_tables
+from nmt.evaluation.summary import Measured, common_sentences
 from nmt.report.retention import CURVES, RETENTION, Curves, curve_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
 from nmt.report.systems import add_scores, read_systems
@@ -44,11 +46,13 @@ DIFFERENCES = (
     "delta",
     "low",
     "high",
+    "interval",
     "p",
     "p_corrected",
 )
 TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
+FEWEST_DOCUMENTS = 20  # with fewer a note says that intervals are too narrow
 MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 
@@ -162,12 +166,12 @@ def compare_finished(
         for name in names:
             part = SetComparison(name, runs, wanted, added, resamples)
             scores.append(part.completed_scores())
-            notes[name] = part.notes()
             curves = part.curves()
+            notes[name] = [*part.notes(), *part.retention_notes(curves)]
             higher = [key for key, score in part.known.items() if score.higher_is_better]
             kept = [*higher, *(score.key for score in added)]
             for kind, of_set in (
-                ("curves", curve_rows(curves, part.groups, part.controls)),
+                ("curves", curve_rows(curves, part.groups, part.controls, part.curves_of_pair)),
                 ("retention", retention_rows(curves, kept)),
                 ("differences", part.differences()),
             ):
@@ -276,38 +280,54 @@ class SetComparison:
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of systems with a constant error rate."""
-        members = {
-            ("score", name): [self.measured[run.label] for run in runs]
-            for name, runs in self.groups.items()
-        }
+        members = {("score", name): self.measured_of(name) for name in self.groups}
+        scores = list(self.known.values())
         for name, runs in self.groups.items():
-            records = runs[0].translations(self.name)
-            if any(record["reference"] for record in records):
-                simulated = constant_error_records(records)
-                scores = list(self.known.values())
-                constant = Measured(simulated, scores, self.settings, computed=())
-                members["constant", name] = [constant]
+            records = [run.translations(self.name) for run in runs]
+            if any(record["reference"] for record in records[0]):
+                members["constant", name] = [
+                    measure_constant_error(each, scores, self.settings) for each in records
+                ]
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
-        return length_curves(members, keys)
+        return length_curves(members, keys, together=False)
+
+    def curves_of_pair(self, key: str, name: str, other: str) -> tuple[Curve, Curve] | None:
+        """Computes the curves of two groups on the sentences for which both have the score."""
+        pair = {each: self.measured_of(each) for each in (name, other)}
+        curves = length_curves(pair, [key]).get(key)
+        return None if curves is None else (curves[name], curves[other])
+
+    def measured_of(self, group: str) -> list[Measured]:
+        """Returns the statistics of a group's runs."""
+        return [self.measured[run.label] for run in self.groups[group]]
 
     def differences(self) -> Iterator[dict[str, Any]]:
-        """Yields the tests of each score, on the sentences for which all compared runs have it."""
+        """Yields the tests of each score, of each pair on the sentences for which both have it."""
         resamples = self.settings.resamples
         edges = self.settings.edges or ()
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():
             having = {label: each for label, each in paired.items() if each.has(score.key).any()}
-            if len(having) < 2:
-                continue
-            lengths, tables = common_tables([*having.values()], score.key)
-            compared = dict(zip(having, tables, strict=True))
-            parts = edges if score.by_length else None
-            for row in significance.paired_differences(
-                compared, score.combine, lengths, parts, resamples
-            ):
-                yield {"score": score.key, **row}
+            sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
+            # All at once if all have the same sentences: the resamples of a run are computed once.
+            compared = (
+                [having] if len(sentences) == 1 else map(dict, combinations(having.items(), 2))
+            )
+            for part in compared:
+                common = common_sentences([*part.values()], score.key)
+                if not len(common.ids):
+                    continue
+                for row in significance.paired_differences(
+                    dict(zip(part, common.tables, strict=True)),
+                    score.combine,
+                    common.lengths,
+                    edges if score.by_length else None,
+                    resamples,
+                    common.documents,
+                ):
+                    yield {"score": score.key, **row}
 
     def notes(self) -> list[str]:
         """Returns what a reader must know about the scores on this set."""
@@ -326,6 +346,11 @@ class SetComparison:
         if 0 < pairs < significance.FEWEST:
             few = f"intervals of fewer than {significance.FEWEST} sentences are too narrow"
             notes.append(f"{counted(pairs, 'sentence')}: {few}.")
+        documents = [count_documents(each.documents) for each in self.measured.values()]
+        if (known := [count for count in documents if count]) and len(known) == len(documents):
+            drawn = f"Intervals draw {counted(min(known), 'document')} whole."
+            few = "Intervals of so few documents contain the true value less often than they say."
+            notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
         if len(self.runs) > MAX_PAIRED:
             notes.append(
                 f"Of {len(self.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "
@@ -336,3 +361,20 @@ class SetComparison:
         if len({run.results.get("commit") for run in self.runs} - {None}) > 1:
             notes.append("The runs used different commits of the code.")
         return notes
+
+    def retention_notes(self, curves: Curves) -> list[str]:
+        """Says for which groups the retention of BLEU is unknown, and of which lengths there are too few."""
+        unknown: dict[str, list[str]] = {}
+        for name in self.groups:
+            curve = curves.get("bleu", {}).get(("score", name))
+            ends = [x for x in (SHORT, LONG) if curve is None or not np.isfinite(curve.at(x).score)]
+            if curve is not None and ends == [LONG] and curve.lengths[-1] > SHORT:
+                continue  # retention at the last length of the curve
+            if ends:
+                lengths = " and ".join(map(str, ends))
+                unknown.setdefault(lengths, []).append(name)
+        return [
+            f"Retention of BLEU is unknown for {', '.join(names)}: fewer than {FEWEST} sentences, or too "
+            f"few matches, at about {lengths} words."
+            for lengths, names in unknown.items()
+        ]

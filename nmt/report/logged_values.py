@@ -9,7 +9,7 @@ import pandas as pd
 from nmt.config.overrides import flatten
 from nmt.evaluation.scores import DEFAULT, NO_UNK, choose_scores
 from nmt.report.comparison import Comparison
-from nmt.report.retention import LEFT
+from nmt.report.retention import RETAINED
 
 LENGTH = "length/words"
 UPDATE = "trainer/global_step"
@@ -41,7 +41,7 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     """Returns the single numbers of a run.
 
     They are scores of whole sets (`test/<set>/<score>`: SUMMARY and those that `evaluation.scores` names
-    beside `default`), the share of BLEU that long sentences keep with its interval
+    beside `default`), the retention of BLEU with its interval
     (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs
@@ -50,7 +50,7 @@ def summary_of(comparison: Comparison) -> dict[str, Any]:
     whole = comparison.scores.query("bucket == 'all'")
     whole = whole[whole["key"].isin(keys)]
     values: dict[str, Any] = {f"test/{r.set}/{r.key}": r.value for r in whole.itertuples()}
-    kept = comparison.retention.query(f"key == 'bleu' and statistic == {LEFT!r}")
+    kept = comparison.retention.query(f"key == 'bleu' and statistic == {RETAINED!r}")
     for row in kept.itertuples():
         name = f"test/{row.set}/bleu_retention"
         values |= {name: row.value, f"{name}_low": row.low, f"{name}_high": row.high}

@@ -12,13 +12,13 @@ from nmt.config.overrides import flatten
 from nmt.evaluation.position import POSITION
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.retention import ABOVE, CONSTANT, LEFT, resampled_words
+from nmt.report.retention import CONSTANT, EXCESS, RETAINED, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
 MAX_HEADLINES = 6  # groups that the headline describes, one sentence each
-RATES = (LEFT, CONSTANT, ABOVE)  # statistics that tables show in per cent
+RATES = (RETAINED, CONSTANT, EXCESS)  # statistics that tables show in per cent
 
 TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key, decimals; None: text
     "Run": ("run", None),
@@ -117,7 +117,7 @@ def percentage(row: Any) -> Cell:
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the share of each score that long sentences keep; empty without a curve."""
+    """Makes a table of the retention of each score; empty without a curve."""
     frame = comparison.retention
     frame = with_cells(frame[frame["set"] == test_set], comparison)
     cells = []
@@ -132,10 +132,11 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
     frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
-        "Values of the curves over length. Left: the score at the long length divided by the score "
-        "at the short length. Constant error rate: the share left for a system with the same score "
-        "and the same error rate per word at every length; if the interval in the next column is "
-        "below 0, the run falls more than this system.",
+        "Values of the curves over length. Retention: the score at the long length divided by the "
+        "score at the short length. Retention at a constant error rate: that of simulated systems "
+        "with the same score and the same error rate per word at every length. Excess retention: "
+        "the first minus the second; if its interval is below 0, long sentences lose more than a "
+        "constant error rate explains.",
         "Lost: the first length, in words, at which this share of the score at the short length is "
         "lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
@@ -145,13 +146,13 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
-    """Says what each group keeps: "A: BLEU 43 at 10 words, 9 at 50 words: 21 % [19, 23] left."
+    """Gives the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
-    Of many groups it names those that keep least and most; empty without a curve.
+    Of many groups it names those with the lowest and highest; empty without a curve.
     """
     frame = comparison.retention[comparison.retention["set"] == test_set]
-    left = frame[frame["statistic"] == LEFT].set_index("name")
-    bleu, precisions = (left[left["key"] == key] for key in ("bleu", "bleu_precisions"))
+    kept = frame[frame["statistic"] == RETAINED].set_index("name")
+    bleu, precisions = (kept[kept["key"] == key] for key in ("bleu", "bleu_precisions"))
     if len(bleu) > MAX_HEADLINES:
         bleu = bleu.sort_values("value").iloc[[0, -1]]
     sentences = []
@@ -159,7 +160,7 @@ def headline(comparison: Comparison, test_set: str) -> str:
         ends = frame[(frame["key"] == "bleu") & (frame["name"] == name)]
         ends = ends[ends["statistic"].str.startswith("at ")]
         scores = ", ".join(f"{end.value:.0f} {end.statistic}" for end in ends.itertuples())
-        text = f"{name}: BLEU {scores}: {percentage(row)} left"
+        text = f"{name}: BLEU {scores}: retention {percentage(row)}"
         if name in precisions.index:
             text += f" (without the brevity penalty {percentage(precisions.loc[name])})"
         sentences.append(f"{text}.")

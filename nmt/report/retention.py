@@ -6,14 +6,22 @@ difference and of their ratio, in which difficulty that both share cancels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from nmt.evaluation.length_curve import LONG, LOST, SHORT, Curve, difference, ratio
+from nmt.evaluation.length_curve import (
+    LONG,
+    LOST,
+    SHORT,
+    Curve,
+    difference,
+    excess_retention,
+    ratio,
+)
 from nmt.report.runs import FinishedRun
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
@@ -35,12 +43,14 @@ CURVES = (
 group it is compared with; `sentences` is the effective number."""
 RETENTION = ("set", "key", "name", "statistic", "value", "low", "high", "interval", "longest")
 """Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (or at the last length
-of the curve, `longest`), their difference (`points`), the share that is `left`, the share left at a
-`constant error rate`, the difference of these shares (`left less that`), and the length at which a share
-is lost (`10% lost at`; NaN: not reached)."""
-LEFT, CONSTANT, ABOVE, POINTS = "left", "constant error rate", "left less that", "points"
+of the curve, `longest`), their difference (`change`), their ratio (`retention`), the
+`retention at a constant error rate`, the difference of these two ratios (`excess retention`), and the
+length at which a share is lost (`10% lost at`; NaN: not reached)."""
+RETAINED, CONSTANT = "retention", "retention at a constant error rate"
+EXCESS, CHANGE = "excess retention", "change"
 
 Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
+PairCurves = Callable[[str, str, str], tuple[Curve, Curve] | None]
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
@@ -52,7 +62,10 @@ def resampled_words(frame: pd.DataFrame) -> str:
 
 
 def curve_rows(
-    curves: Curves, groups: Mapping[str, Sequence[FinishedRun]], controls: Sequence[str]
+    curves: Curves,
+    groups: Mapping[str, Sequence[FinishedRun]],
+    controls: Sequence[str],
+    on_common: PairCurves,
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `CURVES`, without the set.
 
@@ -60,6 +73,8 @@ def curve_rows(
         curves: curves of one test set.
         groups: the runs of each group, in the order of its curve's samples.
         controls: names of groups; each of the first `MAX_COMPARED` is compared with those before it.
+        on_common: returns the curves of a score and two groups on the sentences that both have; None
+            if these are too few.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
@@ -70,7 +85,9 @@ def curve_rows(
                 yield from _points(alone, key=key, kind="seed", name=run.label)
         names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
-            pair = of_key["score", name], of_key["score", control]
+            pair = on_common(key, name, control)
+            if pair is None:
+                continue
             for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):
                 yield from _points(compared, key=key, kind=kind, name=name, other=control)
 
@@ -104,14 +121,15 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
             values: dict[str, tuple[float | None, ...]] = {
                 f"at {SHORT} words": (first.score,),
                 f"at {long} words": (last.score,),
-                LEFT: (kept.score, *kept.interval()),
+                RETAINED: (kept.score, *kept.interval()),
             }
-            if ("constant", name) in of_key:
-                above = difference(own, of_key["constant", name].relative(SHORT)).at(long)
-                if np.isfinite(above.score):
-                    values[CONSTANT] = (kept.score - above.score,)
-                    values[ABOVE] = (above.score, *above.interval())
-            values[POINTS] = (last.score - first.score,)
+            constant = of_key.get(("constant", name))
+            if constant is not None and np.array_equal(curve.ids, constant.ids):
+                excess = excess_retention(curve, constant).at(long)
+                if np.isfinite(excess.score):
+                    values[CONSTANT] = (kept.score - excess.score,)
+                    values[EXCESS] = (excess.score, *excess.interval())
+            values[CHANGE] = (last.score - first.score,)
             values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
             head = {"key": key, "name": name, "interval": kept.drawn, "longest": longest}
             for statistic, numbers in values.items():

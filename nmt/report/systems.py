@@ -99,8 +99,9 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
             test set, or its test set is unknown.
     """
-    if not config.source and (config.reference or config.languages or config.lengths != "tokens"):
-        raise InputError("reference, languages and lengths: need source=FILE")
+    described = (config.reference, config.languages, config.metadata, config.document)
+    if not config.source and (any(described) or config.lengths != "tokens"):
+        raise InputError("reference, languages, lengths, metadata and document: need source=FILE")
     own = dict([_source_text(config)]) if config.source else {}
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
@@ -169,17 +170,32 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
         words = tokens if config.lengths == "tokens" else [line.split() for line in source]
         lengths = [len(each) for each in words]
     else:
-        column = read_table(config.source, "source", config.lengths)[config.lengths]
-        with refuse_unreadable(f"source={config.source}", f"numbers in column {config.lengths}"):
+        column = _column(config, config.lengths, len(source))
+        with refuse_unreadable(f"lengths={config.lengths}", f"numbers in column {config.lengths}"):
             lengths = column.astype(int).tolist()
+    documents = None
+    if config.document is not None:
+        documents = _column(config, config.document, len(source)).astype(str).tolist()
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
         reference, *others = map(tokenisers[1].tokenise, texts)
         record = {"id": number, "source": tokens[number], "length": lengths[number]}
         record |= {"reference": reference, "raw_reference": texts[0]}
+        if documents is not None:
+            record["document"] = documents[number]
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
     return name, TestText(records, tokenisers[1], languages=languages)
+
+
+def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
+    """Reads a column that describes the lines of the source: of `metadata`, else of `source`."""
+    key = "source" if config.metadata is None else "metadata"
+    path = str(getattr(config, key))
+    column = read_table(path, key, name)[name]
+    if len(column) != sentences:
+        raise InputError(f"{key}={path}: {len(column)} rows, source has {sentences} lines")
+    return column
 
 
 def _language(path: str) -> str:

@@ -5,8 +5,13 @@ import pytest
 
 from benchmarks.coverage import damaged
 from nmt.config.schema import EvaluationConfig
-from nmt.evaluation.constant_error import Rates, References, constant_error_records
-from nmt.evaluation.length_curve import difference, length_curves
+from nmt.evaluation.constant_error import (
+    Rates,
+    References,
+    constant_error_records,
+    measure_constant_error,
+)
+from nmt.evaluation.length_curve import excess_retention, length_curves
 from nmt.evaluation.records import system_record
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
@@ -31,6 +36,7 @@ def test_matches_are_those_of_single_sentences(references, rates):
     several = [[words, words[::-1], words[1:] + words[:3]] for words in references[:200]]
     for texts in (several, [each[:1] for each in several]):
         made = References(texts)
+        made.draw(1)
         words, sentence = made.hypotheses(rates)
         found = [
             sentence_statistics([made.vocabulary[w] for w in words[sentence == number]], *each)
@@ -43,6 +49,7 @@ def test_matches_are_those_of_single_sentences(references, rates):
 
 def test_swapped_words_stay_in_their_sentence(references):
     made = References([[words] for words in references])
+    made.draw(1)
     words, sentence = made.hypotheses(Rates(1e-9, 0.05, -0.3, 0.0))
     for number, reference in enumerate(references):
         written = [made.vocabulary[word] for word in words[sentence == number]]
@@ -63,8 +70,8 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
             words.insert(draw.integers(len(words)), words.pop(draw.integers(len(words))))
         record = {"id": number, "reference": reference, "length": 1, "raw_reference": "a text"}
         given.append(system_record(record, words, ""))
-    twins = constant_error_records(given)
-    assert twins == constant_error_records(given)
+    [twins] = constant_error_records(given, draws=1)
+    assert [twins] == [*constant_error_records(given, draws=1)]
     assert twins[0]["raw_reference"] is None  # errors are in tokens: it has no score of text
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
     assert bleu(got) == pytest.approx(bleu(wanted), abs=0.15)
@@ -79,12 +86,13 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
 def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references, rate, falls):
     rates = np.array([rate(len(words)) for words in references])
     given = damaged(references, rates, np.random.default_rng(2))
-    measured = [
-        Measured(rows, choose_scores([]), EvaluationConfig(resamples=300))
-        for rows in (given, constant_error_records(given))
-    ]
-    curves = length_curves({"given": measured[:1], "constant": measured[1:]}, ["bleu"])["bleu"]
-    given, constant = (curves[name].relative() for name in ("given", "constant"))
-    apart = difference(given, constant).at(50)
-    assert apart.score == pytest.approx(given.at(50).score - constant.at(50).score)
+    settings = EvaluationConfig(resamples=300)
+    measured = {
+        "given": [Measured(given, choose_scores([]), settings)],
+        "constant": [measure_constant_error(given, choose_scores([]), settings)],
+    }
+    curves = length_curves(measured, ["bleu"])["bleu"]
+    apart = excess_retention(curves["given"], curves["constant"]).at(50)
+    kept = [curves[name].relative().at(50).score for name in measured]
+    assert apart.score == pytest.approx(kept[0] - kept[1])
     assert (apart.interval()[1] < 0) is falls

@@ -38,7 +38,12 @@ def natural(count, seed=1):
 
 def curve_of(lengths, *tables, resamples=0):
     of = kernel(lengths)
-    return Curve(of, [np.stack([share_of(of.sums(table, resamples)) for table in tables])])
+    samples = np.stack([share_of(of.sums(table, resamples)) for table in tables])
+
+    def influence():
+        return np.mean([of.influence(table, share_of) for table in tables], axis=0)
+
+    return Curve(of, [samples], influence=influence)
 
 
 def test_a_line_over_log_length_is_found_whatever_the_lengths():

@@ -135,13 +135,13 @@ def runs():
         ({"rule": {"above": 0}, "lengths": [None, 10]}, "undecided"),
         ({"rule": {"above": 0.2}, "statistic": "retention"}, "supported"),
         ({"rule": {"above": 0.9}, "statistic": "retention", "runs": ["b"]}, "refuted"),
-        ({"rule": {"above": -0.9}, "statistic": "constant_error", "runs": ["b"]}, "supported"),
+        ({"rule": {"above": -0.9}, "statistic": "excess_retention", "runs": ["b"]}, "supported"),
         ({"rule": {"below": 0}, "statistic": "retention", "long": 70}, "undecided"),
         (
             # no system with a constant rate of errors has a likelihood
             {
                 "rule": {"above": 0},
-                "statistic": "constant_error",
+                "statistic": "excess_retention",
                 "score": "nll_per_word",
                 "runs": ["b"],
             },
@@ -156,6 +156,13 @@ def test_verdicts(decide, runs, claim, verdict):
     assert verdict_words(row) == shown
 
 
+def simulated_retention(run):
+    """The retention of systems with a constant error rate, averaged by hand."""
+    draws = constant_error_records(run.translations("test"))
+    simulated = [FinishedRun("", {}, records={"test": rows}) for rows in draws]
+    return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
+
+
 def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     def mean(name, lengths):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])
@@ -168,12 +175,8 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     assert value(lengths=[None, 10]) == pytest.approx(mean("a", (10,)) - mean("b", (10,)), abs=1e-9)
     kept = mean("b", (50,)) / mean("b", (10,))
     assert value(runs=["b"], statistic="retention") == pytest.approx(kept)
-    simulated = [
-        FinishedRun("", {}, records={"test": constant_error_records(run.translations("test"))})
-        for run in runs[2:]
-    ]
-    constant = np.mean([corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in simulated])
-    found = value(runs=["b"], statistic="constant_error")
+    constant = np.mean([simulated_retention(run) for run in runs[2:]])
+    found = value(runs=["b"], statistic="excess_retention")
     assert found == pytest.approx(kept - constant, abs=0.01)
     assert abs(constant) > 0.1
     values = [f"{corpus_bleu(run, (10, 50)):.2f}" for run in runs]
@@ -183,6 +186,10 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     kept = [corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in uneven]
     [row, *_], _ = decide(uneven, runs=["b"], statistic="retention", rule={"above": 0})
     assert row["values"] == ", ".join(f"{each:.3f}" for each in kept)
+    # Each seed has a simulated system of its own.
+    [row, *_], _ = decide(uneven, runs=["b"], statistic="excess_retention", rule={"above": 0})
+    excess = [k - simulated_retention(run) for k, run in zip(kept, uneven, strict=True)]
+    assert [float(each.replace("−", "-")) for each in row["values"].split(",")] == pytest.approx(excess, abs=0.01)
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
@@ -190,8 +197,8 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
     corrected = holm([row["p"] for row in rows])
     assert [cell.value for cell in table.frame["p, Holm"]] == corrected
     parts = [text.partition(" of ")[2] for text in table.frame["measured"]]
-    kept = [text.partition(" kept")[0] for text in parts]
-    assert kept == ["BLEU", "BLEU without brevity penalty"]
+    scores = [text.partition(" of a minus b")[0] for text in parts]
+    assert scores == ["BLEU", "BLEU without brevity penalty"]
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):

@@ -48,27 +48,29 @@ def test_buckets_ascend(comparison: Comparison) -> None:
     assert values == frame.set_index("run")["value"][table["Run"]].tolist()
 
 
-def test_the_headline_and_the_table_say_how_much_is_left(comparison: Comparison) -> None:
+def test_the_headline_and_the_table_give_the_retention(comparison: Comparison) -> None:
     frame = comparison.retention.query("set == 'newstest' and name == 'RNNencdec-50'")
     kept = frame[frame["key"] == "bleu"].set_index("statistic")
     curve = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
     curve = curve[curve["name"] == "RNNencdec-50"].set_index("words")["value"]
     short, long = (curve.iloc[abs(curve.index - words).argmin()] for words in (10, 50))
     assert kept.loc["at 10 words", "value"] == pytest.approx(short)
-    assert kept.loc["points", "value"] == pytest.approx(long - short, rel=0.1)
-    left = kept.loc["left"]
-    assert left["value"] == pytest.approx(long / short, rel=0.1)
-    assert left["low"] < left["value"] < left["high"]
+    assert kept.loc["change", "value"] == pytest.approx(long - short, rel=0.1)
+    retention = kept.loc["retention"]
+    assert retention["value"] == pytest.approx(long / short, rel=0.1)
+    assert retention["low"] < retention["value"] < retention["high"]
     lost = kept.loc["50% lost at", "value"]
     assert np.interp(lost, curve.index, curve) == pytest.approx(short / 2, rel=0.02)
     said = headline(comparison, "newstest")
     assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, {long:.0f} at 50 words: ")
-    assert f": {100 * left['value']:.0f}\xa0% [{100 * left['low']:.0f}, " in said
+    assert (
+        f": retention {100 * retention['value']:.0f}\xa0% [{100 * retention['low']:.0f}, " in said
+    )
     table = result_tables.retention_table(comparison, "newstest").frame
     row = table[table["Score"] == "BLEU, all"].set_index("Runs").loc["RNNencdec-50"]
-    share = 100 * left["value"]
-    ends = f"[{100 * left['low']:.0f}, {100 * left['high']:.0f}]"
-    assert row["Left"] == (f"{share:.0f}\xa0%", ends, share)
+    share = 100 * retention["value"]
+    ends = f"[{100 * retention['low']:.0f}, {100 * retention['high']:.0f}]"
+    assert row["Retention"] == (f"{share:.0f}\xa0%", ends, share)
     assert row["50% lost at"].value == lost
     assert headline(compare_finished([FinishedRun("bare", {})]), "newstest") == ""
 

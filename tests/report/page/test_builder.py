@@ -113,7 +113,7 @@ def test_the_charts_have_the_scores_of_the_frame(
 
 def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
     assert re.search(
-        r"RNNsearch-50: BLEU \d+ at 10 words, \d+ at 50 words: \d+\xa0% \[\d+, \d+\] left",
+        r"RNNsearch-50: BLEU \d+ at 10 words, \d+ at 50 words: retention \d+\xa0% \[\d+, \d+\]",
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
