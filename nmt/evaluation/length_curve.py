@@ -194,7 +194,8 @@ class Curve:
 
     def at(self, length: float) -> Estimate:
         """Interpolates the estimate at a length; its score is NaN outside the lengths of the curve."""
-        inside = self.lengths[0] <= length <= self.lengths[-1]
+        first, last = self.lengths[[0, -1]]
+        inside = first * (1 - 1e-9) <= length <= last * (1 + 1e-9)  # exp(log(10)) is above 10
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
         below, above = int(np.floor(place + 1e-9)), int(np.ceil(place - 1e-9))
         share = place - below if inside else np.nan

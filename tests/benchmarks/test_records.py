@@ -74,7 +74,7 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
 
 def test_simulated_coverage_is_a_share_of_sets(monkeypatch):
     monkeypatch.setattr(coverage, "POPULATION", 2000)
-    chosen = coverage.FALLS["linear"], coverage.SEEDS["1 seed"]
-    cells = coverage.coverage("natural", *chosen, sets=3, size=300, resamples=20)
-    assert len(cells) == 7
-    assert all(0 <= cell <= 100 for cell in cells)
+    for plan in (coverage.Plan("natural", "1 seed", "linear"), coverage.PLANS[-1]):
+        cells = coverage.coverage(plan, sets=3, size=300, resamples=20)
+        assert len(cells) == len(coverage.COLUMNS)
+        assert all(np.isnan(cell) or 0 <= cell <= 100 for cell in cells)

@@ -58,6 +58,18 @@ def test_swapped_words_stay_in_their_sentence(references):
     assert 0.3 < moved < 0.6  # two words of each swap
 
 
+def test_errors_of_neighbouring_sentences_are_independent(references):
+    """Errors cluster inside a sentence, and not from its last word to the next one's first."""
+    made = References([[words] for words in references])
+    made.draw(1)
+    words, _ = made.hypotheses(Rates(0.5, 0.05, 0.9, 0.0))
+    wrong = words != made.words
+    first = np.flatnonzero(made.starts)[1:]
+    inside = np.flatnonzero(~made.starts)
+    assert np.corrcoef(wrong[inside], wrong[inside - 1])[0, 1] > 0.7
+    assert abs(np.corrcoef(wrong[first], wrong[first - 1])[0, 1]) < 0.15
+
+
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
     """Also if words are moved anywhere in their sentence, which no rate stands for."""

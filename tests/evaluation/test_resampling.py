@@ -2,8 +2,9 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from nmt.evaluation.resampling import SEED, interval_of, resampled_sums
+from nmt.evaluation.resampling import SEED, interval_of, number_documents, resampled_sums
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from tests.helpers.bleu import bleu_by_hand, corpus
 
@@ -47,3 +48,28 @@ def test_a_thousand_resamples_of_three_thousand_sentences_take_about_a_second():
     start = time.process_time()
     bleu(resampled_sums(rows, 1000))
     assert time.process_time() - start < 2.0
+
+
+def test_whole_documents_are_drawn():
+    rows = np.arange(14).reshape(7, 2) ** 2
+    documents = np.array([4, 4, 0, 0, 0, 9, 4])
+    sums = np.stack([rows[documents == name].sum(axis=0) for name in (0, 4, 9)])
+    drawn = np.random.default_rng(SEED).integers(3, size=(50, 3))
+    expected = np.concatenate([rows.sum(axis=0)[None], sums[drawn].sum(axis=1)])
+    np.testing.assert_array_equal(resampled_sums(rows, 50, documents), expected)
+
+
+@pytest.mark.parametrize("documents", [5, 40])
+def test_an_interval_over_few_documents_is_that_of_a_t_test(documents):
+    values = np.random.default_rng(3).normal(5.0, 2.0, size=(documents, 1))
+    means = resampled_sums(values, 20_000)[1:, 0] / documents
+    low, high = interval_of(means, documents=documents)
+    width = stats.t.ppf(0.975, documents - 1) * values.std(ddof=1) / documents**0.5
+    assert high - low == pytest.approx(2 * width, rel=0.12 if documents < 10 else 0.03)
+    assert interval_of(means, documents=1) == (None, None)
+
+
+def test_documents_are_numbered_if_all_are_named():
+    assert number_documents(["b", "a", "b"]).tolist() == [0, 1, 0]
+    assert number_documents(["b", None]) is None
+    assert number_documents([]) is None

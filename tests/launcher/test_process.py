@@ -256,13 +256,15 @@ def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
     assert not (app.folder / "s/2").exists()
 
 
-def test_sigterm_is_passed_on_to_all_running_jobs(app):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_reaches_all_running_jobs_as_sigterm(app, number):
+    """A closed terminal sends SIGHUP, at which a job would end without a checkpoint."""
     process = app.start(SWEEP, "sleep=30,31", "hydra.launcher.n_jobs=2")
     for n in "01":
         app.wait_for(f"s/{n}/started")
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     code, output = outcome(process.wait())
-    assert code == 143, output
+    assert code == 128 + number, output
     assert [(app.folder / f"s/{n}/checkpoint").read_text() for n in "01"] == ["15", "15"]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from nmt.config.code import reject_untrusted_targets, user_code
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.batch import collate
+from nmt.data.vocabulary import WordVocabulary
 from nmt.models import build_model
 from nmt.models.networks import build_network, make_attention
 from nmt.utils.errors import InputError
@@ -127,3 +130,14 @@ def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
     assert model.graphs.graphs
     getattr(model, end)("fit")
     assert not model.graphs.graphs
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_one_rank_alone_goes_on_with_the_sums_of_all(main):
+    """A checkpoint holds the sums over all ranks; each rank that took them would add them again."""
+    model = build_model(config(), 7, 9)
+    model._trainer = SimpleNamespace(is_global_zero=main)
+    vocabulary = WordVocabulary(["a"]).state()
+    stored = {"source_vocabulary": vocabulary, "target_vocabulary": vocabulary}
+    model.on_load_checkpoint({"nmt": stored, "log_sums": [12.5, 5.0]})
+    assert model.log_sums.values.tolist() == ([12.5, 5.0] if main else [0.0, 0.0])

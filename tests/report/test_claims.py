@@ -189,7 +189,9 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     # Each seed has a simulated system of its own.
     [row, *_], _ = decide(uneven, runs=["b"], statistic="excess_retention", rule={"above": 0})
     excess = [k - simulated_retention(run) for k, run in zip(kept, uneven, strict=True)]
-    assert [float(each.replace("−", "-")) for each in row["values"].split(",")] == pytest.approx(excess, abs=0.01)
+    assert [float(each.replace("−", "-")) for each in row["values"].split(",")] == pytest.approx(
+        excess, abs=0.01
+    )
 
 
 def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):

@@ -194,3 +194,76 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
     with pytest.raises(InputError, match=said):
         build_comparison(CompareConfig(**{**text, **change, "resamples": 0}))
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> dict[str, Any]:
+    """80 sentences of 10 or 50 words in 8 documents; documents differ in how hard they are."""
+    source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
+    wrong = [" ".join([*line.split()[: -1 - n // 10], "zz"]) for n, line in enumerate(source)]
+    files = {name: write(tmp_path / name, source) for name in ("news.en", "news.de", "good.de")}
+    rows = [{"doc": f"d{n // 10}", "domain": "n"} for n in range(80)]
+    return {
+        "source": files["news.en"],
+        "reference": files["news.de"],
+        "systems": {"good": files["good.de"], "bad": write(tmp_path / "bad.de", wrong)},
+        "metadata": write(tmp_path / "meta.jsonl", rows),
+        "resamples": 200,
+    }
+
+
+def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> None:
+    by_sentence = build_comparison(CompareConfig(**news))
+    by_document = build_comparison(CompareConfig(**news, document="doc"))
+    for frame in (by_document.scores, by_document.differences, by_document.curves):
+        assert set(frame["interval"]) - {""} == {"documents"}
+    widths = []
+    for found in (by_sentence, by_document):
+        row = found.scores.query("run == 'bad' and key == 'bleu' and bucket == 'all'").iloc[0]
+        widths.append(row["high"] - row["low"])
+    assert widths[1] > 1.5 * widths[0]
+    assert any(
+        note.startswith("Intervals draw 8 documents whole.") for note in by_document.notes["news"]
+    )
+
+
+def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no column document"):
+        build_comparison(CompareConfig(**news, document="document"))
+    news["metadata"] = write(tmp_path / "short.jsonl", [{"doc": "a"}])
+    with pytest.raises(InputError, match="1 rows, source has 80 lines"):
+        build_comparison(CompareConfig(**news, document="doc"))
+
+
+def test_a_pair_is_compared_on_the_sentences_that_both_have(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    """`few` has a human score for every fifth sentence, where `bad` is better than `good`."""
+    news["systems"]["few"] = news["systems"]["good"]
+    rows = ["system\tda"]
+    for name in ("good", "bad", "few"):
+        for n in range(80):
+            better = (name == "good") * (-10 if n % 5 == 0 else 10)
+            rows.append(f"{name}\t{'' if name == 'few' and n % 5 else 50 + better}")
+    news["scores"] = {"da": write(tmp_path / "da.tsv", rows)}
+    found = build_comparison(CompareConfig(**news)).differences
+    found = found.query("score == 'da' and bucket == 'all'").set_index(["a", "b"])
+    assert found.loc[("good", "bad"), ["sentences", "delta"]].tolist() == [80, pytest.approx(6.0)]
+    assert found.loc[("good", "few"), ["sentences", "delta"]].tolist() == [16, pytest.approx(-10.0)]
+
+
+def test_unknown_retention_says_which_sentences_are_few(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    known = build_comparison(CompareConfig(**news))
+    assert not any("unknown for" in note for note in known.notes["news"])
+    ends = known.retention.query("key == 'bleu' and statistic == 'at 10 words'")
+    assert ends["value"].notna().all()  # the curve begins at exactly 10 words
+    lines = (tmp_path / "news.en").read_text().splitlines()[1::2]
+    for key in ("source", "reference"):
+        news[key] = write(tmp_path / f"long.{'en' if key == 'source' else 'de'}", lines)
+    del news["metadata"]
+    news["systems"] = {"good": news["reference"]}
+    notes = build_comparison(CompareConfig(**news)).notes["long"]
+    assert any("unknown for good: fewer than 30 sentences" in note for note in notes)
+    assert any("at about 10 words" in note for note in notes)

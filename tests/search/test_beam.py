@@ -190,3 +190,22 @@ def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
         assert torch.is_autocast_cache_enabled() == kept
     assert len(found[0].tokens) > 1
     assert casts.count == 1
+
+
+def test_an_open_hypothesis_may_overtake_at_the_last_step():
+    """A sure chain of 9 words beats `</s>` at once if log p is divided by the length.
+
+    At the second step it is still far behind: its rank then, -3.33 / 2, says nothing of -3.33 / 9.
+    """
+    words = 48
+    table = torch.full((words, words), -1e4, dtype=torch.float64)
+    table[END] = torch.tensor([0.0] + [0.6643 / (words - 2)] * (words - 1)).log()
+    table[END, END] = torch.tensor(0.3).log()
+    table[END, 2] = torch.tensor(0.0357).log()
+    for word in range(2, 9):
+        table[word, word + 1] = 0.0
+    table[9, END] = 0.0
+    chosen = settings(beam_size=2, length_penalty=1.0, max_ratio=3.0)
+    [[found]] = beam_search(TableModel(table), *pad([[2, 3, END]]), chosen)
+    assert found.tokens == [*range(2, 10), END]
+    assert found.log_probability / 9 == pytest.approx(-0.370, abs=1e-3)

@@ -17,7 +17,7 @@ from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger, WandbLogger
 
 from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.logged_values import LENGTH, length_curves, summary_of
-from nmt.report.retention import LEFT
+from nmt.report.retention import RETAINED
 from nmt.report.runs import FinishedRun, read_run
 from nmt.training.result_logging import log_heatmaps, log_run
 from tests.helpers.run_folders import make_run
@@ -48,7 +48,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     rows = length_curves(comparison)
     assert [row["length/newstest/bleu"] for row in rows] == curve_of(run)
     assert [row[LENGTH] for row in rows] == [10, 20, 30, 40, 50, 60, 70][: len(rows)]
-    retained = [("bleu", LEFT, 0.8), ("bleu", "other", 0.1), ("nll_per_word", LEFT, 0.2)]
+    retained = [("bleu", RETAINED, 0.8), ("bleu", "other", 0.1), ("nll_per_word", RETAINED, 0.2)]
     frame = pd.DataFrame(retained, columns=["key", "statistic", "value"])
     frame = frame.assign(set="newstest", low=frame["value"] - 0.1, high=None)
     summary = summary_of(dataclasses.replace(comparison, retention=frame))
@@ -56,6 +56,11 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     kept = {key: value for key, value in summary.items() if key.startswith(name)}
     assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
+    # A bucket without one of the scores has a row without it, not with NaN.
+    scores = comparison.scores.query("not (key == 'bleu' and `from` == 11)")
+    rows = length_curves(dataclasses.replace(comparison, scores=scores))
+    assert ["length/newstest/bleu" in row for row in rows[:3]] == [True, False, True]
+    assert all(value == value for row in rows for value in row.values())
     assert summary["best/bleu"] == 27.2
 
 
