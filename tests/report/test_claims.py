@@ -17,6 +17,7 @@ from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
 from nmt.report import claims
 from nmt.report.claims import claims_table, decided_rows, matches, read_claims, verdict_words
+from nmt.report.comparison import compare_finished
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
 from tests.helpers.bleu import bleu_by_hand
@@ -258,3 +259,19 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
 def test_a_wrong_entry_is_named(decide, runs, change, entry):
     with pytest.raises(InputError, match=entry):
         decide(runs, **change)
+
+
+def test_excess_retention_is_that_of_the_comparison(decide):
+    """Three seeds, each with a simulated system of its own: the same estimate and interval."""
+    runs = [
+        run_of("b", s, lambda length, s=s: 2 if length == 10 else 20 + 2 * s) for s in (1, 2, 3)
+    ]
+    [row, *_], _ = decide(runs, runs=["b"], statistic="excess_retention", rule={"above": 0.5})
+    estimate = row["estimate"]
+    assert len(estimate.resampled) == 200
+    found = compare_finished(runs, resamples=200).retention
+    [of_page] = found.query("key == 'bleu' and statistic == 'excess retention'").itertuples()
+    assert (of_page.value, of_page.low, of_page.high) == pytest.approx(
+        (estimate.score, *estimate.interval())
+    )
+    assert of_page.interval == "sentences and seeds"
