@@ -103,9 +103,22 @@ class CompareConfig:
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
     source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
     reference: Any = key(None, "its reference translation, or several as [F,G]")
-    systems: dict[str, Any] = key({}, "others' output: systems.NAME=F, or systems.NAME.SET=F")
+    systems: Any = key(
+        {},
+        "others' output: files as [outputs/*.de], or {NAME: F}; a table (TSV, JSONL) has a column for "
+        "each system; next to runs {NAME: {SET: F}}",
+    )
     languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
-    lengths: str = key("tokens", "unit of source length: tokens, words, or a JSONL column")
+    lengths: str | None = key(
+        None,
+        "what lengths of source lines count: words, characters, tokens, or a column of numbers; null: "
+        "words, or characters of a language without spaces",
+    )
+    edges: list[int] | None = key(
+        None, "last length of each bucket of source but the open one; null: by the text", minimum=1
+    )
+    short: int | None = key(None, "length that retention divides by; null: by the text", minimum=1)
+    long: int | None = key(None, "length whose score it divides; null: by the text", minimum=2)
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     document: str | None = key(
         None, "column of metadata, or of a JSONL source, that names the document of a line"

@@ -21,6 +21,7 @@ the curve, R resamples, n runs of a group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -29,7 +30,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from nmt.config.keys import CONFIDENCE
+from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation.estimate import Estimate, combined
 from nmt.evaluation.resampling import (
     Combine,
@@ -43,8 +44,54 @@ from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 WIDTH = 0.15  # in log length: half of the weight is within 10 % of a length, 95 % within 34 %
 FEWEST = 30  # effective sentences
 SHORT, LONG = 10, 50  # words
-STEPS = 16  # steps of the curve from SHORT to LONG
+STEP = math.log(LONG / SHORT) / 16  # of the curve, in log length: 11 %
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
+
+
+@dataclass(frozen=True)
+class LengthScale:
+    """How the lengths of a test set are counted and compared.
+
+    Attributes:
+        unit: what is counted, in the plural.
+        short, long: lengths whose scores retention divides.
+        edges: last length of each bucket.
+    """
+
+    unit: str = "words"
+    short: int = SHORT
+    long: int = LONG
+    edges: Sequence[int] = EDGES
+
+    def kernel(self, lengths: Sequence[int] | np.ndarray) -> Kernel:
+        """Computes the kernel of sentences of these lengths (N,)."""
+        return kernel(lengths, short=self.short, long=self.long)
+
+
+def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
+    """Returns the scale of a test set with sentences of these lengths (N,).
+
+    A set of sentences keeps the default: a tenth of them is shorter than 20 words, and a tenth longer
+    than 30, but not than 60. Otherwise the two lengths are the 10th and 90th percentile, rounded.
+
+    >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
+    (10, 20, 30, 40, 50, 60)
+    >>> fitting_scale([20, 60, 100, 150, 220, 310], "words")
+    LengthScale(unit='words', short=40, long=260, edges=(40, 60, 80, 120, 180, 260))
+    """
+    short, long = np.percentile(np.asarray(lengths, dtype=np.float64), [10, 90])
+    if short < 20 and 30 <= long <= EDGES[-1]:
+        return LengthScale(unit)
+    ends = _rounded(short), max(_rounded(long), _rounded(short) + 5)
+    edges = dict.fromkeys(_rounded(edge) for edge in np.geomspace(*ends, len(EDGES)))
+    return LengthScale(unit, *ends, tuple(edges))
+
+
+def _rounded(length: float) -> int:
+    """Rounds a length to a multiple of 5, from 50 on of 10, and from 400 on of 50."""
+    step = 5 if length < 50 else 10 if length < 400 else 50
+    return max(step, int(step * round(length / step)))
+
 
 Name = TypeVar("Name", bound=Hashable)  # name of a group of runs
 
@@ -57,11 +104,13 @@ class Kernel:
         lengths: (G,) ascending; those with at least `FEWEST` effective sentences.
         weights: (G, N); their sum at a length is the number of effective sentences.
         sentences: (G,) number of effective sentences.
+        short: the length that retention refers to.
     """
 
     lengths: np.ndarray
     weights: np.ndarray
     sentences: np.ndarray
+    short: float = SHORT
 
     def sums(
         self, table: np.ndarray, resamples: int, documents: np.ndarray | None = None
@@ -90,19 +139,27 @@ class Kernel:
         return terms if documents is None else sums_by_document(terms, documents)
 
 
-def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = None) -> Kernel:
+def kernel(
+    lengths: Sequence[int] | np.ndarray,
+    at: Sequence[float] | None = None,
+    *,
+    short: float = SHORT,
+    long: float = LONG,
+) -> Kernel:
     """Computes the kernel of a set of sentences.
 
     Args:
         lengths: (N,) lengths of the sentences; 0 counts as 1.
-        at: lengths of the curve, ascending; None: steps of 11 % that include SHORT and LONG.
+        at: lengths of the curve, ascending; None: steps of about 11 % that include `short` and `long`.
+        short, long: the lengths of retention.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
     if at is None:
-        step = np.log(LONG / SHORT) / STEPS
-        first, last = (np.log(end / SHORT) / step for end in (words.min(), words.max()))
-        grid = np.log(SHORT) + step * np.arange(np.ceil(first), np.floor(last) + 1)
+        ratio_logs = np.log(long / short)
+        step = ratio_logs / max(1, round(ratio_logs / STEP))
+        first, last = (np.log(end / short) / step for end in (words.min(), words.max()))
+        grid = np.log(short) + step * np.arange(np.ceil(first), np.floor(last) + 1)
     else:
         grid = np.log(np.asarray(at, dtype=np.float64))
 
@@ -120,7 +177,7 @@ def kernel(lengths: Sequence[int] | np.ndarray, at: Sequence[float] | None = Non
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= FEWEST
     weights *= (effective / weights.sum(axis=1))[:, None]
-    return Kernel(np.exp(grid)[known], weights[known], effective[known])
+    return Kernel(np.exp(grid)[known], weights[known], effective[known], short)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,19 +261,19 @@ class Curve:
         ]
         return combined(values, int(self.kernel.sentences[below]), self.documents)
 
-    def relative(self, length: float = SHORT) -> Curve:
-        """Divides the curve by its value at a length; NaN if this value is unknown or not positive.
+    def relative(self) -> Curve:
+        """Divides the curve by its value at the short length; NaN if it is unknown or not positive.
 
         For several runs it is the ratio of their means.
         """
         (values,) = self.samples
-        base = values[:, :, np.isclose(self.lengths, length)]
+        base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
         return replace(self, samples=[_parts_of_ratio(values, base)], influence=None)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
-        """Finds the first length at which a share of the score at `SHORT` words is lost.
+        """Finds the first length at which a share of the score at the short length is lost.
 
         The interval contains the lengths at which the band of the relative curve contains 1 - `share`.
 
@@ -224,9 +281,10 @@ class Curve:
             Length, lower and upper end. Each is None if the curve (for the ends: the lower and upper
             edge of its band) does not fall so far where it is known.
         """
-        curve = self.relative(SHORT)
+        curve = self.relative()
         parts = (curve.score, *curve.band())
-        return tuple(_first_below(self.lengths, part, 1 - share) for part in parts)
+        beyond = self.lengths >= self.kernel.short * (1 - 1e-9)
+        return tuple(_first_below(self.lengths, part, 1 - share, beyond) for part in parts)
 
 
 def length_curves(
@@ -333,7 +391,7 @@ def ratio(first: Curve, second: Curve) -> Curve:
 def excess_retention(curve: Curve, constant: Curve) -> Curve:
     """Subtracts the retention of the simulated system of each seed from the seed's own.
 
-    Both relate to the score at `SHORT` words, on the same sentences. Negative: long sentences lose more
+    Both relate to the score at the short length, on the same sentences. Negative: long sentences lose more
     than a constant error rate explains.
     """
     (own,) = curve.relative().samples
@@ -352,10 +410,12 @@ def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
         return quotient + (above - quotient * below) / base
 
 
-def _first_below(lengths: np.ndarray, values: np.ndarray, threshold: float) -> float | None:
-    """Finds the first length from `SHORT` on where a piecewise linear curve is at most `threshold`."""
+def _first_below(
+    lengths: np.ndarray, values: np.ndarray, threshold: float, allowed: np.ndarray
+) -> float | None:
+    """Finds the first of the `allowed` lengths where a piecewise linear curve is at most `threshold`."""
     logs = np.log(lengths)
-    for place in np.flatnonzero((values <= threshold) & (lengths >= SHORT)).tolist()[:1]:
+    for place in np.flatnonzero((values <= threshold) & allowed).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])
         share = 1.0 if before == after else (before - threshold) / (before - after)
         return float(np.exp(logs[place - 1] + share * (logs[place] - logs[place - 1])))

@@ -92,7 +92,7 @@ class Claim:
     def weights(self, lengths: np.ndarray) -> Kernel:
         """Weighs sentences (N,): 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
         if self.statistic != "score":
-            return kernel(lengths, at=(self.short, self.long))
+            return kernel(lengths, at=(self.short, self.long), short=self.short)
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
         rows = 1.0 * inside[None][: int(inside.any())]  # without a sentence there is no value
@@ -334,7 +334,7 @@ def _statistics(claim: Claim, curve: Curve) -> np.ndarray:
     """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
     if claim.statistic == "score":
         return curve.samples[0][:, :, 0]
-    kept = curve.relative(claim.short).samples[0]
+    kept = curve.relative().samples[0]
     return kept[:, :, 1] if kept.shape[2] == 2 else np.full((1, 1), np.nan)
 
 

@@ -5,10 +5,12 @@ The statistics come from `nmt.evaluation`. This file selects the sentences and t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
-from nmt.evaluation.length_curve import FEWEST, LONG, SHORT, Curve, length_curves
+from nmt.evaluation.length_curve import FEWEST, Curve, LengthScale, length_curves
 from nmt.evaluation.position import POSITION_OF
+from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
@@ -52,6 +55,7 @@ DIFFERENCES = (
 )
 TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
+REPEATED = 5  # equal outputs of different sentences that a note mentions
 FEWEST_DOCUMENTS = 20  # with fewer a note says that intervals are too narrow
 MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
@@ -90,6 +94,11 @@ class Comparison:
     def groups(self) -> dict[str, list[FinishedRun]]:
         """Runs that differ only in their seed, by the name of the group."""
         return grouped(self.runs)
+
+    def unit(self, test_set: str) -> str:
+        """What the lengths of a test set count, in the plural."""
+        scales = (run.scales[test_set] for run in self.runs if test_set in run.scales)
+        return next(scales, LengthScale()).unit
 
     def whole(self, test_set: str) -> pd.DataFrame:
         """Returns the scores on a whole test set."""
@@ -172,7 +181,7 @@ def compare_finished(
             kept = [*higher, *(score.key for score in added)]
             for kind, of_set in (
                 ("curves", curve_rows(curves, part.groups, part.controls, part.curves_of_pair)),
-                ("retention", retention_rows(curves, kept)),
+                ("retention", retention_rows(curves, kept, part.scale)),
                 ("differences", part.differences()),
             ):
                 rows[kind] += [{"set": name, **row} for row in of_set]
@@ -211,6 +220,18 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
     return [run for run in runs if run.label in chosen]
 
 
+def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
+    """Says how many outputs of a system are empty, and whether it repeats one output, as a refusal."""
+    outputs = Counter(record["detokenised"].strip() for record in records if record["source"])
+    empty = outputs.pop("", 0)
+    sources = {tuple(record["source"]) for record in records}
+    [(text, count)] = outputs.most_common(1) or [("", 0)]
+    parts = [f"{counted(empty, 'output')} empty"] if empty else []
+    if count >= REPEATED and len(sources) > len(records) - count:
+        parts.append(f"{count} outputs are {shorten(text, 60, placeholder='…')!r}")
+    return [f"{name}: {'; '.join(parts)}."] if parts else []
+
+
 class SetComparison:
     """The runs on one test set; scores computed here use the length buckets of the first run.
 
@@ -241,8 +262,10 @@ class SetComparison:
         chosen = own if wanted is None else choose_scores(wanted, "scores", language)
         self.tested = [*chosen, *added]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
-        edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or list(EDGES)
-        self.settings = EvaluationConfig(edges=edges, resamples=resamples)
+        edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or EDGES
+        scales = (run.scales[name] for run in self.runs if name in run.scales)
+        self.scale = next(scales, LengthScale(edges=edges))
+        self.settings = EvaluationConfig(edges=list(self.scale.edges), resamples=resamples)
         computed = [] if wanted is None else [score.key for score in chosen]
         self.measured = {
             run.label: Measured(
@@ -290,12 +313,12 @@ class SetComparison:
                 ]
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
-        return length_curves(members, keys, together=False)
+        return length_curves(members, keys, self.scale.kernel, together=False)
 
     def curves_of_pair(self, key: str, name: str, other: str) -> tuple[Curve, Curve] | None:
         """Computes the curves of two groups on the sentences for which both have the score."""
         pair = {each: self.measured_of(each) for each in (name, other)}
-        curves = length_curves(pair, [key]).get(key)
+        curves = length_curves(pair, [key], self.scale.kernel).get(key)
         return None if curves is None else (curves[name], curves[other])
 
     def measured_of(self, group: str) -> list[Measured]:
@@ -351,6 +374,9 @@ class SetComparison:
             drawn = f"Intervals draw {counted(min(known), 'document')} whole."
             few = "Intervals of so few documents contain the true value less often than they say."
             notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
+        notes += self.copy_notes()
+        for run in self.runs if self.name in self.runs[0].records else ():
+            notes += repetition_notes(run.label, run.translations(self.name))
         if len(self.runs) > MAX_PAIRED:
             notes.append(
                 f"Of {len(self.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "
@@ -362,19 +388,38 @@ class SetComparison:
             notes.append("The runs used different commits of the code.")
         return notes
 
+    def copy_notes(self) -> list[str]:
+        """Says how many references equal their source, and what the scores are without them."""
+        records = in_order(self.runs[0].translations(self.name))
+        copied = {row["id"] for row in records if row["source"] == row["reference"]}
+        if not copied or len(copied) == len(records):
+            return []
+        changes = []
+        for measured in self.measured.values():
+            kept = ~np.isin(measured.ids, list(copied))
+            whole, rest = (measured.of("bleu", part) for part in (kept | True, kept))
+            if whole and rest:
+                changes.append(rest["value"] - whole["value"])
+        effect = f"{min(changes):+.1f} to {max(changes):+.1f}" if changes else "unknown"
+        return [
+            f"{counted(len(copied), 'reference')} equal the source (addresses, names); BLEU without "
+            f"these sentences: {effect}."
+        ]
+
     def retention_notes(self, curves: Curves) -> list[str]:
         """Says for which groups the retention of BLEU is unknown, and of which lengths there are too few."""
+        short, long = self.scale.short, self.scale.long
         unknown: dict[str, list[str]] = {}
         for name in self.groups:
             curve = curves.get("bleu", {}).get(("score", name))
-            ends = [x for x in (SHORT, LONG) if curve is None or not np.isfinite(curve.at(x).score)]
-            if curve is not None and ends == [LONG] and curve.lengths[-1] > SHORT:
+            ends = [x for x in (short, long) if curve is None or not np.isfinite(curve.at(x).score)]
+            if curve is not None and ends == [long] and curve.lengths[-1] > short:
                 continue  # retention at the last length of the curve
             if ends:
                 lengths = " and ".join(map(str, ends))
                 unknown.setdefault(lengths, []).append(name)
         return [
             f"Retention of BLEU is unknown for {', '.join(names)}: fewer than {FEWEST} sentences, or too "
-            f"few matches, at about {lengths} words."
+            f"few matches, at about {lengths} {self.scale.unit}."
             for lengths, names in unknown.items()
         ]

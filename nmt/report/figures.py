@@ -119,7 +119,7 @@ def lengths_figure(
     for axes in panels[len(keys) :]:
         axes.remove()
     for axes in grid[-1]:
-        _draw_counts(axes, buckets[buckets["key"] == keys[0]])
+        _draw_counts(axes, buckets[buckets["key"] == keys[0]], comparison.unit(test_set))
     grid[-1, 0].set_ylabel("sentences")
     curves = comparison.curves.query("set == @test_set and key in @keys")
     first = np.nanmin([buckets["place"].min(), curves["words"].min()])
@@ -199,7 +199,7 @@ def _draw_score(
         axes.axvline(cap, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
 
 
-def _draw_counts(axes: Axes, buckets: pd.DataFrame) -> None:
+def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
     """Draws bars of the sentences in each bucket; if runs differ, the label is a range."""
     counts = buckets.groupby("place").agg(
         least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
@@ -212,5 +212,5 @@ def _draw_counts(axes: Axes, buckets: pd.DataFrame) -> None:
     ]
     axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the numbers
-    axes.set_xlabel("words of the source sentence")
+    axes.set_xlabel(f"{unit} of the source sentence")
     axes.tick_params(axis="y", labelsize=6)

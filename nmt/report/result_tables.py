@@ -73,7 +73,8 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"
     rows = {"run": "Run"} if len(keys) == 1 else {"title": "Score", "run": "Run"}
-    note = f"Scores by number of words; {LEVEL} bootstrap intervals over sentences."
+    unit, drawn = comparison.unit(test_set), resampled_words(frame)
+    note = f"Scores by number of {unit}; {LEVEL} bootstrap intervals over {drawn}."
     title = f"{score} by length on {test_set}"
     return Table(f"by_length_{test_set}", title, pivot(frame, rows, "bucket"), [note])
 
@@ -97,7 +98,8 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     table = pivot(means.assign(cell=cells), {"group": "Runs that differ only in seed"}, "title")
     counts = frame.groupby("group", sort=False)["run"].nunique()
     table.insert(1, "Seeds", [number(count, 0) for count in counts])
-    notes = ["Mean ± standard deviation over seeds; last columns: BLEU by number of words."]
+    unit = comparison.unit(test_set)
+    notes = [f"Mean ± standard deviation over seeds; last columns: BLEU by number of {unit}."]
     return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
 
 
@@ -137,8 +139,8 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         "with the same score and the same error rate per word at every length. Excess retention: "
         "the first minus the second; if its interval is below 0, long sentences lose more than a "
         "constant error rate explains.",
-        "Lost: the first length, in words, at which this share of the score at the short length is "
-        "lost; > means: not reached within the curve. "
+        f"Lost: the first length, in {comparison.unit(test_set)}, at which this share of the score at "
+        "the short length is lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
     ]
     title = f"What long sentences keep, on {test_set}"

@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 
 from nmt.evaluation.length_curve import (
-    LONG,
     LOST,
-    SHORT,
     Curve,
+    LengthScale,
     difference,
     excess_retention,
     ratio,
@@ -41,11 +40,23 @@ CURVES = (
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
 (one run of a group, without a band), `difference` or `ratio`; `name` is a group or run, `other` the
 group it is compared with; `sentences` is the effective number."""
-RETENTION = ("set", "key", "name", "statistic", "value", "low", "high", "interval", "longest")
-"""Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (or at the last length
-of the curve, `longest`), their difference (`change`), their ratio (`retention`), the
-`retention at a constant error rate`, the difference of these two ratios (`excess retention`), and the
-length at which a share is lost (`10% lost at`; NaN: not reached)."""
+RETENTION = (
+    "set",
+    "key",
+    "name",
+    "statistic",
+    "value",
+    "low",
+    "high",
+    "interval",
+    "from",
+    "to",
+    "longest",
+)
+"""Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (the lengths `from` and
+`to`, or the last length of the curve, `longest`, if that is shorter), their difference (`change`), their
+ratio (`retention`), the `retention at a constant error rate`, the difference of these two ratios (`excess
+retention`), and the length at which a share is lost (`10% lost at`; NaN: not reached)."""
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
@@ -101,26 +112,28 @@ def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
             yield head | ends | {"sentences": estimate.sentences, "interval": drawn}
 
 
-def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, Any]]:
+def retention_rows(
+    curves: Curves, keys: Collection[str], scale: LengthScale
+) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `RETENTION`, without the set, for scores where higher is better.
 
-    Yields nothing if there are too few sentences of about `SHORT` words.
+    Yields nothing if there are too few sentences of about the short length.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
             if key not in keys or kind != "score":
                 continue
             longest = float(curve.lengths[-1])
-            long = min(LONG, int(longest))
-            own = curve.relative(SHORT)
-            first = curve.at(SHORT)
+            long = min(scale.long, int(longest + 1e-9))
+            own = curve.relative()
+            first = curve.at(scale.short)
             last = curve.at(long)
             kept = own.at(long)
-            if long <= SHORT or not np.isfinite(kept.score):
+            if long <= scale.short or not np.isfinite(kept.score):
                 continue
             values: dict[str, tuple[float | None, ...]] = {
-                f"at {SHORT} words": (first.score,),
-                f"at {long} words": (last.score,),
+                f"at {scale.short} {scale.unit}": (first.score,),
+                f"at {long} {scale.unit}": (last.score,),
                 RETAINED: (kept.score, *kept.interval()),
             }
             constant = of_key.get(("constant", name))
@@ -131,7 +144,14 @@ def retention_rows(curves: Curves, keys: Collection[str]) -> Iterator[dict[str, 
                     values[EXCESS] = (excess.score, *excess.interval())
             values[CHANGE] = (last.score - first.score,)
             values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
-            head = {"key": key, "name": name, "interval": kept.drawn, "longest": longest}
+            head = {
+                "key": key,
+                "name": name,
+                "interval": kept.drawn,
+                "from": scale.short,
+                "to": long,
+                "longest": longest,
+            }
             for statistic, numbers in values.items():
                 ends = zip(("value", "low", "high"), numbers, strict=False)
                 yield head | {"statistic": statistic} | dict(ends)

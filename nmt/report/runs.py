@@ -20,6 +20,7 @@ import pandas as pd
 from nmt.config.commands import INITIAL_CHECKPOINT
 from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
 from nmt.evaluation import results
+from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.records import Record, read_rows
 from nmt.evaluation.scores_csv import read_scores, score_table
 from nmt.utils.errors import InputError
@@ -39,6 +40,7 @@ class FinishedRun:
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
+    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; absent: words
 
     @property
     def external(self) -> bool:

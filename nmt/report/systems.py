@@ -7,28 +7,37 @@ runs, or a source file with its references.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import glob
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from nmt.config.commands import CompareConfig
+from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
 from nmt.evaluation.records import Record, in_order, read_rows, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.evaluation.scores_csv import score_table
 from nmt.report.runs import FinishedRun
 from nmt.text.lines import check_file, read_lines
-from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokeniser
+from nmt.text.tokenise import Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
 from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
-# Names of JSONL columns in this program, COMET, MetricX and other tools.
+WINDOW = 10  # lines on either side of a break that are compared
+# Parts of file names that name no system; two of them look like languages
+COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
+
+# Names of columns in this program, COMET, MetricX and other tools.
 SOURCE = ("source", "src", "text")
 REFERENCE = ("reference", "ref", "target")
 OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
@@ -66,9 +75,13 @@ class TestText:
         if len(lines) > indices[-1] >= sentences:
             lines = [lines[index] for index in indices]
         if len(lines) != sentences:
+            misfit = first_misfit(
+                [self.tokens(line) for line in lines], [each["reference"] for each in self.records]
+            )
             raise InputError(
-                f"{key}: {len(lines)} lines, but the test set has {sentences} sentences"
-                f" (to line {indices[-1] + 1} of its source); give one translation per line"
+                f"{key}: {len(lines)} lines, but the test set has {sentences} sentences (to line "
+                f"{indices[-1] + 1} of its source); from line {misfit} on, lines fit their "
+                "neighbours' references better: look there for a break or a lost line"
             )
         records = []
         for sentence, line in zip(self.records, lines, strict=True):
@@ -92,6 +105,31 @@ class TestText:
         return split(line) if self.tokenised else self.reference_tokeniser.tokenise(line)
 
 
+def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> int:
+    """Finds where outputs and references get out of step: the number of a line, from 1.
+
+    Around the break, lines before it share words with their own reference, and lines after it with the
+    reference before (a line too many) or after (a line too few).
+
+    >>> first_misfit([["a"], ["b"], ["b2"], ["c"], ["d"]], [["a"], ["b"], ["c"], ["d"]])
+    3
+    """
+    shift = 1 if len(outputs) > len(references) else -1
+
+    def similarity(output: int, reference: int) -> float:
+        if not (0 <= output < len(outputs) and 0 <= reference < len(references)):
+            return 0.0
+        shared = Counter(outputs[output]) & Counter(references[reference])
+        return 2 * shared.total() / max(1, len(outputs[output]) + len(references[reference]))
+
+    own = np.array([similarity(i, i) for i in range(len(references))])
+    shifted = np.array([similarity(i + shift, i) for i in range(len(references))])
+    before = np.convolve(own, np.ones(WINDOW))[: len(own)]  # of the last WINDOW lines
+    after = np.convolve(shifted[::-1], np.ones(WINDOW))[: len(own)][::-1]
+    scores = np.concatenate([[0.0], before]) + np.concatenate([after, [0.0]])
+    return int(np.argmax(scores)) + 1
+
+
 def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
 
@@ -99,28 +137,31 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
             test set, or its test set is unknown.
     """
-    described = (config.reference, config.languages, config.metadata, config.document)
-    if not config.source and (any(described) or config.lengths != "tokens"):
-        raise InputError("reference, languages, lengths, metadata and document: need source=FILE")
-    own = dict([_source_text(config)]) if config.source else {}
+    of_source = (
+        "reference",
+        "languages",
+        "lengths",
+        "edges",
+        "short",
+        "long",
+        "metadata",
+        "document",
+    )
+    if not config.source and (given := [key for key in of_source if getattr(config, key)]):
+        raise InputError(f"{given[0]}: describes a text of source=FILE; type it, too")
+    own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
-    for system, given in config.systems.items():
+    for system, files in name_systems(config.systems, sets).items():
         if system in {run.label for run in runs}:
             raise InputError(f"systems.{system}: a run has this name; use another")
-        if isinstance(given, str) and len(sets) != 1:
-            known = ", ".join(sets) or "none; give source and reference"
-            raise InputError(f"systems.{system}: use systems.{system}.SET=F; test sets: {known}")
         run = FinishedRun(system, {"name": system})
         losses: list[dict[str, Any]] = []
-        files = {sets[0]: given} if isinstance(given, str) else given
-        for name, path in sorted(files.items()):  # a test set before its joined inputs
+        for name, output in sorted(files.items()):  # a test set before its joined inputs
             key = f"systems.{system}.{name}"
             alone, _, size = name.partition(POSITION_OF)
-            if alone not in sets or not ((size or "2").isdecimal() and int(size or 2) > 1):
-                raise InputError(f"{key}: no such test set; test sets: {', '.join(sets)}")
             text = own[alone] if own else _text_of(runs, alone)
-            lines = read_texts(path, key, OUTPUT)
+            lines = read_texts(output.file, key, [output.column] if output.column else OUTPUT)
             if size:
                 used = _text_of(runs, name) if name in sets else text
                 records = text.cut(lines, int(size), len(used.records), key)
@@ -130,9 +171,127 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
                 records = text.translated(lines, key)
             run.records[name] = records
             run.results["languages"] = text.languages
+            if scale is not None:
+                run.scales[name] = scale
         run.scores = score_table(losses)
         systems.append(run)
     return systems
+
+
+class Output(NamedTuple):
+    """A file with a system's output; `column` is its column in a table of several systems."""
+
+    file: str
+    column: str = ""
+
+
+def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]]:
+    """Returns the files of each system by test set.
+
+    Args:
+        given: files and globs in a list; or by the system's name its file, or its files by test set. A
+            name may contain dots, which Hydra reads as nested keys.
+        sets: names of the known test sets.
+
+    Raises:
+        InputError: for a pattern without files, and for a test set that is unknown or not named.
+    """
+    if not isinstance(given, Mapping):
+        return {name: {_only(sets): output} for name, output in _files_by_name(given).items()}
+    systems: dict[str, dict[str, Output]] = {}
+    for keys, path in _leaves(given):
+        known = [n for n in range(1, len(keys)) if _is_set(".".join(keys[n:]), sets)]
+        split_at = known[0] if known else len(keys)
+        name = ".".join(keys[:split_at])
+        if known:
+            test_set = ".".join(keys[split_at:])
+        elif POSITION_OF in name:
+            raise InputError(f"systems.{name}: no such test set; test sets: {', '.join(sets)}")
+        elif len(sets) == 1:
+            test_set = sets[0]
+        else:
+            listed = ", ".join(sets) or "none; give source and reference"
+            raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
+        systems.setdefault(name, {})[test_set] = Output(str(path))
+    return systems
+
+
+def _only(sets: Sequence[str]) -> str:
+    if len(sets) != 1:
+        listed = ", ".join(sets) or "none; give source and reference"
+        raise InputError(
+            f"systems: files need one test set; type systems.NAME.SET=F, sets: {listed}"
+        )
+    return sets[0]
+
+
+def _is_set(name: str, sets: Sequence[str]) -> bool:
+    alone, _, size = name.partition(POSITION_OF)
+    return alone in sets and (not size or (size.isdecimal() and int(size) > 1))
+
+
+def _leaves(given: Mapping[Any, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """Yields the keys that lead to each value of nested mappings, and the value."""
+    for key, value in given.items():
+        keys = (*above, str(key))
+        if isinstance(value, Mapping):
+            yield from _leaves(value, keys)
+        else:
+            yield keys, value
+
+
+def _files_by_name(patterns: Any) -> dict[str, Output]:
+    """Finds the files of patterns; their names without what all have in common name the systems."""
+    files: list[Path] = []
+    for pattern in as_list(patterns):
+        path = Path(pattern).expanduser()
+        found = [path] if path.is_file() else sorted(map(Path, glob.glob(str(path))))
+        if not found:
+            raise InputError(f"systems: no file matches {pattern}")
+        files += [file for file in found if file.is_file()]
+    systems: dict[str, Output] = {}
+    for file, name in zip(files, distinct_names([file.name for file in files]), strict=True):
+        for column in _system_columns(file) or [""]:
+            label = column or name
+            if label in systems:
+                raise InputError(
+                    f"systems: two files are named {label}; type systems={{NAME: FILE}}"
+                )
+            systems[label] = Output(str(file), column)
+    return systems
+
+
+def distinct_names(files: Sequence[str]) -> list[str]:
+    """Shortens file names to what tells them apart: parts between dots that all share are dropped.
+
+    >>> distinct_names(["news.Claude-3.5.de.xz", "news.GPT-4.de.xz"])
+    ['Claude-3.5', 'GPT-4']
+    >>> distinct_names(["moses.fr.gz"])
+    ['moses']
+    """
+    parts = [name.split(".") for name in files]
+    if len(parts) == 1:
+        [only] = parts
+        while len(only) > 1 and (only[-1] in COMMON_ENDINGS or is_language(only[-1])):
+            only.pop()
+    for end in (-1, 0):
+        while (
+            len(parts) > 1 and len({each[end] for each in parts}) == 1 and min(map(len, parts)) > 1
+        ):
+            for each in parts:
+                each.pop(end)
+    return [".".join(each) for each in parts]
+
+
+def _system_columns(file: Path) -> list[str]:
+    """Returns the columns of a table with a column for each system; none for one system's output."""
+    if not {".jsonl", ".tsv"} & set(file.suffixes):
+        return []
+    table = read_table(str(file), "systems")
+    if set(OUTPUT) & set(table):
+        return []
+    numbers = [name for name in table if pd.to_numeric(table[name], errors="coerce").notna().all()]
+    return [name for name in table if name not in {*SOURCE, *REFERENCE, *numbers}]
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
@@ -152,8 +311,8 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
     return TestText(records, reference_tokeniser, tokenised, flat.get("data.languages"))
 
 
-def _source_text(config: CompareConfig) -> tuple[str, TestText]:
-    """Reads the test set of `source` and `reference`: its name and sentences."""
+def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScale]:
+    """Reads the test set of `source` and `reference`: its sentences by its name, and its scale."""
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
@@ -163,16 +322,19 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
     for path, lines in zip(paths, references, strict=True):
         if len(lines) != len(source):
             raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
-    languages = config.languages or [_language(config.source), _language(paths[0])]
+    languages = config.languages or find_languages(config.source, paths[0])
     tokenisers = [tokeniser(each, characters=each in UNSPACED) for each in languages]
     tokens = [tokenisers[0].tokenise(line) for line in source]
-    if config.lengths in ("tokens", "words"):
-        words = tokens if config.lengths == "tokens" else [line.split() for line in source]
-        lengths = [len(each) for each in words]
-    else:
-        column = _column(config, config.lengths, len(source))
-        with refuse_unreadable(f"lengths={config.lengths}", f"numbers in column {config.lengths}"):
-            lengths = column.astype(int).tolist()
+    unit, lengths = _measure_lengths(config, source, tokens, languages[0])
+    scale = fitting_scale(lengths, unit)
+    scale = replace(
+        scale,
+        short=config.short or scale.short,
+        long=config.long or scale.long,
+        edges=config.edges or scale.edges,
+    )
+    if scale.long <= scale.short:
+        raise InputError(f"short={scale.short}: must be below long={scale.long}")
     documents = None
     if config.document is not None:
         documents = _column(config, config.document, len(source)).astype(str).tolist()
@@ -185,7 +347,21 @@ def _source_text(config: CompareConfig) -> tuple[str, TestText]:
             record["document"] = documents[number]
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-    return name, TestText(records, tokenisers[1], languages=languages)
+    return {name: TestText(records, tokenisers[1], languages=languages)}, scale
+
+
+def _measure_lengths(
+    config: CompareConfig, source: Sequence[str], tokens: Sequence[Sequence[str]], language: str
+) -> tuple[str, list[int]]:
+    """Returns what is counted, and the length of each line."""
+    unit = config.lengths or ("characters" if language in UNSPACED else "words")
+    if unit == "tokens":
+        return unit, [len(each) for each in tokens]
+    if unit in ("words", "characters"):
+        return unit, [count_words(line, unit == "characters") for line in source]
+    column = _column(config, unit, len(source))
+    with refuse_unreadable(f"lengths={unit}", f"numbers in column {unit}"):
+        return unit, column.astype(int).tolist()
 
 
 def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
@@ -198,15 +374,36 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
     return column
 
 
-def _language(path: str) -> str:
-    """Reads the language from a file name, such as `fr` from `news.fr.gz`; else `en`."""
-    endings = [ending.removeprefix(".") for ending in Path(path).suffixes]
-    return next((each for each in reversed(endings) if each in LANGUAGES | UNSPACED), "en")
+def find_languages(source: str, reference: str) -> list[str]:
+    """Reads the languages from file names, such as `news.de` and `news.fr.gz`, or `en-zh.refA.txt`.
+
+    Raises:
+        InputError: if the names do not give both.
+    """
+    for path in (source, reference):
+        for part in Path(path).name.split("."):
+            pair = re.split("[-_]", part)[-2:]
+            if len(pair) == 2 and all(map(is_language, pair)):
+                return pair
+    found = [
+        next((part for part in reversed(Path(path).name.split(".")[1:]) if is_language(part)), None)
+        for path in (source, reference)
+    ]
+    if None in found:
+        raise InputError(
+            f"languages: not in the names of {source} and {reference}; type languages=[SOURCE,TARGET]"
+        )
+    return [str(each) for each in found]
+
+
+def is_language(text: str) -> bool:
+    """Whether a part of a file name is the code of a language, as far as its form tells."""
+    return bool(re.fullmatch("[a-z]{2}", text)) and text not in COMMON_ENDINGS
 
 
 def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
     """Reads the sentences of a plain file, or of the first column in `names` that a JSONL file has."""
-    if ".jsonl" not in Path(path).suffixes:
+    if not {".jsonl", ".tsv"} & set(Path(path).suffixes):
         return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
     column = next(name for name in names if name in table)
@@ -218,7 +415,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     """Reads a JSONL file, or a TSV file with a heading.
 
     Raises:
-        InputError: if it cannot be read or has none of the columns `names`.
+        InputError: if it cannot be read or has none of the columns `names`, if any are given.
     """
     file = check_file(path, key)
     if ".jsonl" in file.suffixes:
@@ -230,7 +427,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
                 file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
                 keep_default_na=False, na_values=[""],
             )  # fmt: skip
-    if not set(names) & set(table):
+    if names and not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
     return table
 

@@ -190,6 +190,23 @@ def split(text: str) -> list[str]:
     return [SPACE.sub("_", token) for token in ASCII_SPACE.split(text) if token]
 
 
+def count_words(line: str, characters: bool) -> int:
+    """Counts words between spaces; with `characters` also each character of scripts without spaces.
+
+    >>> count_words("see https://example.org/a?b=c now", False)
+    3
+    >>> count_words("\u4ed6\u4e70\u4e863 apples", True)
+    5
+    """
+    return len(_words(characters).findall(line))
+
+
+@functools.cache
+def _words(characters: bool) -> re.Pattern[str]:
+    spaced = f"[^\\s{UNSPACED}]+"
+    return re.compile(f"[{UNSPACED}]|{spaced}" if characters else r"\S+")
+
+
 @functools.lru_cache(maxsize=16)
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
     """Returns the cached tokeniser of a language; arguments as `Tokeniser`."""

@@ -44,7 +44,12 @@ class TestCompare:
     def test_figures_for_a_paper(self, program):
         for name in ("source", "reference", "system"):
             (program.folder / f"{name}.txt").write_text("a b c d\n" * 3)
-        texts = ("source=source.txt", "reference=reference.txt", "+systems.moses=system.txt")
+        texts = (
+            "source=source.txt",
+            "reference=reference.txt",
+            "languages=[en,fr]",
+            "+systems.moses=system.txt",
+        )
         ended = program("compare", *texts, "output=drawn", "figures=pdf", "resamples=20")
         assert ended.code == 0, ended.err
         drawn = program.folder / "drawn/figures"

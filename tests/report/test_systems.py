@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
+from nmt.report import result_tables
 from nmt.report.comparison import Comparison, build_comparison
 from nmt.report.systems import OUTPUT as OUTPUTS
-from nmt.report.systems import read_systems, read_texts
+from nmt.report.systems import find_languages, read_systems, read_texts
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -71,21 +73,22 @@ def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
 
 def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
     rows = [
-        {"src": source, "ref": reference, "mt": output, "characters": len(source)}
+        {"src": source, "ref": reference, "mt": output, "size": len(source)}
         for source, reference, output in zip(SOURCE, FIRST, OUTPUT, strict=True)
     ]
     file = write(tmp_path / "all.jsonl", rows)
     typed = {"source": file, "reference": file, "systems": {"mine": file}, "resamples": 0}
-    found = build_comparison(CompareConfig(**typed, languages=["de", "en"], lengths="characters"))
+    found = build_comparison(CompareConfig(**typed, languages=["de", "en"], lengths="size"))
     plain = build_comparison(
         CompareConfig(**{**text, "reference": text["reference"][0], "resamples": 0})
     )
     assert value(found, "mine", "bleu") == value(plain, "mine", "bleu")
-    lengths = {"characters": list(map(len, SOURCE)), "words": [2, 6, 7], "tokens": [2, 6, 7]}
+    lengths = {"size": list(map(len, SOURCE)), "words": [2, 6, 7], "tokens": [2, 6, 7]}
     for counted, wanted in lengths.items():
         options = {**typed, "languages": ["de", "en"], "lengths": counted}
         [run] = read_systems(CompareConfig(**options), [])
         assert [row["length"] for row in run.translations("all")] == wanted
+        assert run.scales["all"].unit == counted
 
 
 def test_a_system_may_fail_on_a_sentence(tmp_path: Path) -> None:
@@ -108,7 +111,9 @@ def test_numbers_of_another_tool_are_a_score(
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
         given = write(tmp_path / "s.tsv", ["comet\tsystem", *cells])
-    found = build_comparison(CompareConfig(**text, scores={"comet": given}, resamples=50))
+    found = build_comparison(
+        CompareConfig(**text, scores={"comet": given}, edges=[10], resamples=50)
+    )
     assert value(found, "mine", "comet") == pytest.approx(0.45)
     assert value(found, "other", "comet") == pytest.approx(0.3)
     frame = found.by_length("news").query("key == 'comet' and run == 'other'")
@@ -168,8 +173,11 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             r"systems\.mine\.news: 1 lines, but the test set has 3",
         ),
         ({"lengths": "chars"}, "no column chars"),
-        ({"source": "grades.jsonl", "lengths": "grade"}, "numbers in column grade"),
-        ({"source": None}, "need source=FILE"),
+        (
+            {"source": "grades.jsonl", "lengths": "grade", "languages": ["de", "en"]},
+            "numbers in column grade",
+        ),
+        ({"source": None}, "reference: describes a text of source=FILE"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
         ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
@@ -264,6 +272,94 @@ def test_unknown_retention_says_which_sentences_are_few(
         news[key] = write(tmp_path / f"long.{'en' if key == 'source' else 'de'}", lines)
     del news["metadata"]
     news["systems"] = {"good": news["reference"]}
-    notes = build_comparison(CompareConfig(**news)).notes["long"]
+    notes = build_comparison(CompareConfig(**news, short=10, long=50)).notes["long"]
     assert any("unknown for good: fewer than 30 sentences" in note for note in notes)
     assert any("at about 10 words" in note for note in notes)
+
+
+def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
+    """Globs, names with dots as Hydra nests them, and a table with a column for each system."""
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    good = (tmp_path / "good.de").read_text()
+    for name in ("news.Claude-3.5.de", "news.GPT-4.de"):
+        (folder / name).write_text(good)
+    [claude, gpt] = read_systems(CompareConfig(**news | {"systems": [f"{folder}/*.de"]}), [])
+    assert [claude.label, gpt.label] == ["Claude-3.5", "GPT-4"]
+    nested = {"Claude-3": {"5": news["reference"]}, "a b": {"news": news["reference"]}}
+    systems = read_systems(CompareConfig(**news | {"systems": nested}), [])
+    assert [each.label for each in systems] == ["Claude-3.5", "a b"]
+    lines = good.splitlines()
+    table = write(tmp_path / "all.tsv", ["source\tx.1\tx.2\tn", *(f"s\t{a}\tb\t7" for a in lines)])
+    first, second = read_systems(CompareConfig(**news | {"systems": [table]}), [])
+    assert [first.label, second.label] == ["x.1", "x.2"]
+    assert first.translations("news")[3]["detokenised"] == lines[3]
+    with pytest.raises(InputError, match="no file matches"):
+        read_systems(CompareConfig(**news | {"systems": [f"{folder}/*.fr"]}), [])
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "languages"),
+    [
+        ("news.de", "ref.A.en.gz", ["de", "en"]),
+        ("en-zh.txt", "en-zh.refA.txt", ["en", "zh"]),
+        ("wmt.cs-uk", "uk.txt.xz", ["cs", "uk"]),
+        ("source.txt", "reference.txt", None),
+    ],
+)
+def test_languages_are_those_of_the_names_or_asked_for(source, reference, languages) -> None:
+    if languages:
+        assert find_languages(source, reference) == languages
+        return
+    with pytest.raises(InputError, match=r"type languages=\[SOURCE,TARGET\]"):
+        find_languages(source, reference)
+
+
+def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
+    """An address is one word; Chinese is counted in characters; long texts have other edges."""
+    lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
+    text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
+    text["systems"] = {"copy": text["source"]}
+    found = build_comparison(CompareConfig(**text, resamples=20))
+    scale = found.runs[0].scales["t"]
+    assert (scale.unit, scale.short, scale.long) == ("words", 80, 220)
+    assert found.runs[0].translations("t")[0]["length"] == 62
+    assert {80, 220} == set(found.retention[["from", "to"]].stack())
+    assert "at 80 words" in set(found.retention["statistic"])
+    assert found.by_length("t")["to"].dropna().max() == 220
+    chinese = [f"他昨天在市场上买了{n}个红苹果。" for n in range(40)]
+    text["source"] = write(tmp_path / "t.zh", chinese)
+    text["reference"] = text["systems"]["copy"] = write(tmp_path / "u.en", lines[:40])
+    found = build_comparison(CompareConfig(**text, resamples=20))
+    assert found.unit("t") == "characters"
+    assert found.runs[0].translations("t")[0]["length"] == 15
+    assert "characters per" not in result_tables.retention_table(found, "t").markdown()
+    assert "Scores by number of characters" in result_tables.lengths_table(found, "t").notes[0]
+
+
+def test_notes_count_copies_empties_and_repeated_outputs(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    lines = (tmp_path / "news.en").read_text().splitlines()
+    references = [line if n < 4 else line.replace("w", "v") for n, line in enumerate(lines)]
+    outputs = [*lines[:4], "", *["I cannot translate this."] * 6, *references[11:]]
+    news["reference"] = write(tmp_path / "copies.de", references)
+    news["systems"] = {"llm": write(tmp_path / "llm.de", outputs)}
+    notes = build_comparison(CompareConfig(**news)).notes["news"]
+    assert any(note.startswith("4 references equal the source") for note in notes)
+    [counts] = [note for note in notes if note.startswith("llm: ")]
+    assert counts == "llm: 1 output empty; 6 outputs are 'I cannot translate this.'."
+
+
+@pytest.mark.parametrize(("change", "line"), [("split", 31), ("lost", 31)])
+def test_the_first_line_out_of_step_is_named(
+    news: dict[str, Any], tmp_path: Path, change: str, line: int
+) -> None:
+    lines = (tmp_path / "good.de").read_text().splitlines()
+    middle = lines[30].split()
+    parts = [" ".join(middle[:4]), " ".join(middle[4:])] if change == "split" else []
+    news["systems"] = {"bad": write(tmp_path / "bad.de", [*lines[:30], *parts, *lines[31:]])}
+    with pytest.raises(InputError) as refused:
+        build_comparison(CompareConfig(**news))
+    found = int(re.search(r"from line (\d+) on", str(refused.value))[1])
+    assert abs(found - line) <= 1

@@ -57,6 +57,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
         "sets": {
             name: {
                 "caption": caption(comparison, name, "a score"),
+                "unit": comparison.unit(name),
                 "controls": sorted(
                     set(compared.loc[compared["set"] == name, ["name", "other"]].stack()),
                     key=groups.index,

@@ -61,7 +61,7 @@ export function startOverview(overview) {
     const names = lines([...main.curves, ...main.buckets], groups);
     const element = byId("length-chart");
     const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
-    const common = { caps: caps(overview, on), names, look: lookOf(groups), bands: bands.checked, width: chartWidth(element), theme: theme(), words: "source words" };
+    const common = { caps: caps(overview, on), names, look: lookOf(groups), bands: bands.checked, width: chartWidth(element), theme: theme(), words: `source ${overview.sets[set.value].unit}` };
     byId("length-empty").hidden = names.length > 0;
     await draw(element, names.length ? lengthSpec({ ...main, ...common, counts: bucketCounts(overview, set.value, metric.value), parts: parts.map(about) }) : null);
     legend(byId("length-legend"), names, lookOf(groups));
