@@ -104,7 +104,7 @@ class CompareConfig:
     source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
     reference: Any = key(None, "its reference translation, or several as [F,G]")
     systems: Any = key(
-        {},
+        None,
         "others' output: files as [outputs/*.de], or {NAME: F}; a table (TSV, JSONL) has a column for "
         "each system; next to runs {NAME: {SET: F}}",
     )

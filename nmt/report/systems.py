@@ -152,7 +152,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
     own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
-    for system, files in name_systems(config.systems, sets).items():
+    for system, files in name_systems(config.systems or {}, sets).items():
         if system in {run.label for run in runs}:
             raise InputError(f"systems.{system}: a run has this name; use another")
         run = FinishedRun(system, {"name": system})
