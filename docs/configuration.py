@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import PLUS, conf_folder, register_configs
 from nmt.config.commands import SCHEMAS, TrainConfig
-from nmt.config.keys import described, entries
-from nmt.config.schema import TextConfig
+from nmt.config.keys import described, effect_of, entries
+from nmt.config.schema import TRAINER_EFFECTS, TextConfig
 
 HEAD = """\
 # Configuration
@@ -42,6 +42,28 @@ the wrong type or one out of its bounds ends the command with exit code 2 and on
 - `null` unsets a value if the type allows it.
 """
 
+EFFECTS = """\
+The effect of a key says who may change it in a run that exists, and whether runs are compared without it. A key that is
+not listed, such as an argument of a class, has the effect of its section.
+
+| effect | what the key decides | `resume` | `ckpt_path` | comparisons and sweeps |
+| --- | --- | --- | --- | --- |
+| weights | the weights and vocabularies fit no other value | refused | refused | other run |
+| training | what the model learns | refused | changed | other run |
+| length | when the training ends | changed | changed | other run |
+| tests | search, scores and test sets | changed | changed | other run |
+| machine | devices, folders and output | changed | changed | same run |
+| local | the same; `nmt.evaluate` never reads it from a checkpoint | changed | changed | same run |
+
+Another `experiment` or `regime` is refused by both. Typed groups are composed in the stored experiment and regime.
+`nmt.evaluate`, `translate` and `score` refuse keys that they do not list below.
+"""
+INSIDE = "\n".join(
+    f"Of `trainer`, {', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}"
+    f" have the effect {effect}."
+    for effect in dict.fromkeys(TRAINER_EFFECTS.values())
+)
+
 
 def reference() -> str:
     """docs/configuration.md."""
@@ -61,7 +83,12 @@ def reference() -> str:
         *("## Groups\n", _table(("group", "option", "what it is"), options)),
         *(
             "## Keys\n",
-            _keys((path, OmegaConf.select(defaults, path), keys[path]) for path in keys),
+            EFFECTS,
+            _keys(
+                ((path, OmegaConf.select(defaults, path), keys[path]) for path in keys),
+                effect=lambda path: effect_of(TrainConfig, path),
+            ),
+            f"{INSIDE}\n",
         ),
         "## Keys of `data.train`, `data.valid` and each `data.test.NAME`\n",
         _keys((path, entry.default, entry) for path, entry in entries(TextConfig)),
@@ -86,8 +113,11 @@ def _default(entry: dataclasses.Field[Any]) -> Any:
     return factory() if callable(factory) else entry.default
 
 
-def _keys(rows: Iterable[tuple[str, Any, dataclasses.Field[Any]]]) -> str:
-    """A table of keys, each with its default and its field."""
+def _keys(
+    rows: Iterable[tuple[str, Any, dataclasses.Field[Any]]],
+    effect: Callable[[str], str] | None = None,
+) -> str:
+    """A table of keys, each with its default and its field, and its effect."""
     cells = []
     for path, default, entry in rows:
         plain = OmegaConf.to_container(default) if OmegaConf.is_config(default) else default
@@ -95,8 +125,11 @@ def _keys(rows: Iterable[tuple[str, Any, dataclasses.Field[Any]]]) -> str:
         shown = f"`{text.removesuffix('...' + chr(10)).strip()}`"
         meaning = entry.metadata["meaning"].replace("<", "\\<")
         shown = "must be given" if plain == MISSING else shown
-        cells.append((f"`{path}`", described(entry), shown, meaning))
-    return _table(("key", "accepted", "default", "meaning"), cells)
+        own = (effect(path),) if effect else ()
+        cells.append((f"`{path}`", described(entry), shown, *own, meaning))
+    return _table(
+        ("key", "accepted", "default", *(("effect",) if effect else ()), "meaning"), cells
+    )
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

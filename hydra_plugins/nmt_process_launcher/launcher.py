@@ -30,7 +30,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
+from nmt.config.commands import TrainConfig
+from nmt.config.keys import INCIDENTAL, effect_of
+from nmt.config.overrides import flatten
 from nmt.utils.commands import override_key, quoted
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
@@ -359,8 +361,11 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
         flatten(yaml.safe_load(text))
         for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
     )
-    differing = [key for key in before | now if before.get(key) != now.get(key)]
-    return next((key for key in differing if not is_within(key, ("hydra", *RUNTIME_KEYS))), None)
+    for key in before | now:
+        own = key.partition(".")[0] != "hydra" and effect_of(TrainConfig, key) not in INCIDENTAL
+        if own and before.get(key) != now.get(key):
+            return key
+    return None
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:

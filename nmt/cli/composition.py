@@ -17,7 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.config.commands import SCHEMAS
+from nmt.config.commands import SCHEMAS, CheckpointConfig
 from nmt.config.keys import entries
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
@@ -64,11 +64,15 @@ def with_plus(words: Sequence[str]) -> list[str]:
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Registers with Hydra the commands' schemas, and the resolvers that `conf/` calls.
 
-    Dictionaries of a schema take new keys without a plus.
+    Dictionaries of a schema take new keys without a plus. A command that starts from a checkpoint also
+    takes groups that set keys of a training run; `nmt.config.overrides` composes them with its schema.
     """
     store = ConfigStore.instance()
-    for command in commands:
+    for command in {"train", *commands}:
         schema = OmegaConf.structured(SCHEMAS[command])
+        if issubclass(SCHEMAS[command], CheckpointConfig):
+            OmegaConf.set_struct(schema, False)
+            OmegaConf.set_struct(schema.get("data", schema), False)
         for path, _ in entries(SCHEMAS[command]):
             if isinstance(node := OmegaConf.select(schema, path), DictConfig):
                 OmegaConf.set_struct(node, False)

@@ -15,9 +15,10 @@ import yaml
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt.cli.composition import conf_folder
 from nmt.config.commands import TrainConfig
 from nmt.config.keys import described, entries
-from nmt.config.overrides import GROUPS
+from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, Interrupted, RunError
@@ -105,11 +106,12 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _suggestion(path: str, schema: type) -> str:
     """Suggests what to type instead of an unknown key."""
-    training = [*(name for name, _ in entries(TrainConfig)), *GROUPS, "experiment", "regime"]
+    training = [name for name, _ in entries(TrainConfig)]
+    training += [folder.name for folder in conf_folder().iterdir() if folder.is_dir()]
     training += [f"trainer.{name}" for name in TRAINER]
     own = {entry.name for entry in dataclasses.fields(schema)}
     if path in training and path.partition(".")[0] not in own:
-        return "it belongs to the training run, and this command cannot change it"
+        return OF_TRAINING
     names = [name for name, _ in entries(schema)]
     if "trainer" in own:
         names += training

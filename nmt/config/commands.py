@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from nmt.config.keys import key
+from nmt.config.keys import MACHINE, key
 from nmt.config.schema import (
     Config,
     HeldOutConfig,
@@ -24,7 +24,9 @@ MODEL = "checkpoint file, run folder (its best), or wandb:ENTITY/PROJECT/NAME:AL
 class TrainConfig(Config):
     """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
 
-    resume: str | None = key(None, "run folder to resume; auto: hydra.run.dir, if it holds a run")
+    resume: str | None = key(
+        None, "run folder to resume; auto: hydra.run.dir, if it holds a run", MACHINE
+    )
     initial_checkpoint: str | None = key(
         None, f"start from the weights and vocabularies of a model: {MODEL}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Iterator, Mapping
@@ -18,13 +19,24 @@ LIMITS = {
     "below": (operator.lt, "below"),
 }
 
+# Effects: what a key decides, and so who may change it in a run that exists
+WEIGHTS = "weights"  # fixed: the weights and vocabularies fit no other value
+TRAINING = "training"  # what the model learns; ckpt_path may change it
+LENGTH = "length"  # when the training ends; resume may change it, too
+TESTS = "tests"  # search, scores and test sets; the same
+MACHINE = "machine"  # devices, folders and output; runs are compared without it
+LOCAL = "local"  # as machine, and evaluations never read it from a checkpoint
+INCIDENTAL = (MACHINE, LOCAL)
+RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 
-def key(default: Any, meaning: str, **bounds: Any) -> Any:
-    """Declares a configuration key: its default value (or section), one-line meaning and bounds.
 
+def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
+    """Declares a configuration key: default (value or section), one-line meaning, effect and bounds.
+
+    Without an effect it has that of its section; `inside` are the effects of a dictionary's entries.
     Bounds are `choices`, or any of `LIMITS`; for a list they hold for each item.
     """
-    metadata = {"meaning": meaning, **bounds}
+    metadata = {"meaning": meaning, "effect": effect, **bounds}
     if isinstance(default, type):
         return dataclasses.field(default_factory=default, metadata=metadata)
     if isinstance(default, list | dict):
@@ -70,3 +82,17 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
             yield from entries(section, f"{path}{entry.name}.")
         else:
             yield path + entry.name, entry
+
+
+@functools.cache
+def effect_of(schema: type, path: str, section: str = TRAINING) -> str:
+    """Returns the effect of a dotted key; a key that is not declared has that of its section."""
+    name, _, rest = path.partition(".")
+    entry = {entry.name: entry for entry in dataclasses.fields(schema)}.get(name)
+    if entry is None:
+        return section
+    effect: str = entry.metadata["effect"] or section
+    if isinstance(entry.default_factory, type) and dataclasses.is_dataclass(entry.default_factory):
+        return effect_of(entry.default_factory, rest, effect)
+    inside: Mapping[str, str] = entry.metadata.get("inside", {})
+    return inside.get(rest.partition(".")[0], effect)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.config.commands import TrainConfig
+from nmt.config.commands import CheckpointConfig, TrainConfig
 from nmt.config.keys import entries, problem
 from nmt.config.schema import Config, DataConfig, TextConfig, class_name, scoring_of
 from nmt.utils.errors import InputError, first_line
@@ -29,7 +29,8 @@ def load(composed: Any) -> Any:
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    check_bounds(config)
+    # to an evaluation groups bring keys of a training run; `apply_overrides` refuses typed ones
+    check_bounds(config, closed=not isinstance(config, CheckpointConfig))
     return config
 
 
@@ -74,17 +75,17 @@ def section(schema: type[Section], values: Any, where: str = "") -> Section:
     return checked
 
 
-def check_bounds(config: Any, where: str = "") -> None:
-    """Raises InputError for unknown keys, and for values out of bounds."""
+def check_bounds(config: Any, where: str = "", closed: bool = True) -> None:
+    """Raises InputError for values out of bounds and, if `closed`, for unknown keys."""
     fields = dataclasses.fields(config)
-    if unknown := vars(config).keys() - {entry.name for entry in fields}:
+    if closed and (unknown := vars(config).keys() - {entry.name for entry in fields}):
         name = f"{where}{min(unknown)}"
         raise InputError(f"{name}: no such key; docs/configuration.md lists all keys")
     for entry in fields:
         name = f"{where}{entry.name}"
         value = getattr(config, entry.name)
         if dataclasses.is_dataclass(value):
-            check_bounds(value, f"{name}.")
+            check_bounds(value, f"{name}.", closed)
         elif wrong := problem(value, entry.metadata) if value is not None else None:
             raise InputError(f"{name}={value}: {wrong}")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from nmt.config.keys import EDGES, key
+from nmt.config.keys import EDGES, LENGTH, LOCAL, MACHINE, TESTS, TRAINING, WEIGHTS, key
 
 # The text
 
@@ -67,9 +67,9 @@ class FilterConfig:
 class HeldOutConfig:
     """The text that a trained model is tested on."""
 
-    root: str | None = key(None, "folder that relative file names start from")
-    test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`")
-    cache: str = key("data", "folder of prepared (tokenised and encoded) text")
+    root: str | None = key(None, "folder that relative file names start from", MACHINE)
+    test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`", TESTS)
+    cache: str = key("data", "folder of prepared (tokenised and encoded) text", LOCAL)
 
 
 @dataclass
@@ -77,7 +77,9 @@ class DataConfig(HeldOutConfig):
     """The text of an experiment, and how it is cut into batches."""
 
     title: str = key("text", "the corpus' name in tables and figures")
-    languages: list[str] = key(["en", "fr"], "source and target language, as Moses names them")
+    languages: list[str] = key(
+        ["en", "fr"], "source and target language, as Moses names them", WEIGHTS
+    )
     train: Any = key({}, "training pairs, with the keys of `TextConfig`")
     valid: Any = key({}, "development pairs, with the same keys")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
@@ -92,14 +94,16 @@ class DataConfig(HeldOutConfig):
     )
     pool: int = key(20, "number of batches whose pairs are sorted by length together", minimum=1)
     reverse_source: bool = key(
-        False, "the encoder reads the last source word first; alignments keep the order of the text"
+        False,
+        "the encoder reads the last source word first; alignments keep the order of the text",
+        WEIGHTS,
     )
     pool_order: str = key(
         "ascending",
         "order of a pool's batches: by length or random",
         choices=("ascending", "random"),
     )
-    workers: int = key(0, "extra processes that prepare batches; 0: none", minimum=0)
+    workers: int = key(0, "extra processes that prepare batches; 0: none", MACHINE, minimum=0)
 
 
 @dataclass
@@ -137,19 +141,23 @@ class ModelConfig:
         "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
-    init: str = key("glorot", "initialisation of the weights", choices=INITS)
-    dropout: float = key(0.0, "share of embeddings and readouts dropped", minimum=0, below=1)
+    init: str = key("glorot", "initialisation of the weights", TRAINING, choices=INITS)
+    dropout: float = key(
+        0.0, "share of embeddings and readouts dropped", TRAINING, minimum=0, below=1
+    )
     recurrence: str = key(
         "fused",
         "plain: readable loop under autograd; fused: own backward over the whole sentence",
+        TRAINING,
         choices=("plain", "fused"),
     )
     kernels: bool | str = key(
         "auto",
         "auto: Triton kernels on a GPU, if they compile and compute correctly",
+        MACHINE,
         choices=("auto", False),
     )
-    graphs: bool = key(True, "replay each update on a GPU from a CUDA graph")
+    graphs: bool = key(True, "replay each update on a GPU from a CUDA graph", MACHINE)
     hidden: int = key(256, "hidden units per recurrent network (n; paper: 1000)", minimum=1)
     embedding: int = key(128, "size of word embeddings (m; paper: 620)", minimum=1)
     alignment: int | None = key(
@@ -183,6 +191,14 @@ TRAINER: dict[str, Any] = {
     "devices": 1,
     "precision": "32-true",
     "enable_progress_bar": True,
+}
+# The effects of its arguments; all others change the training
+TRAINER_EFFECTS = {
+    **dict.fromkeys(("max_steps", "max_epochs", "max_time"), LENGTH),
+    **dict.fromkeys(("accelerator", "devices", "num_nodes", "strategy"), MACHINE),
+    **dict.fromkeys(("log_every_n_steps", "enable_progress_bar"), MACHINE),
+    **dict.fromkeys(("enable_model_summary", "profiler"), MACHINE),
+    **dict.fromkeys(("deterministic", "benchmark"), MACHINE),
 }
 
 # Search, scores and figures
@@ -269,33 +285,40 @@ class ModelRunConfig:
     """Keys of every command that runs a model."""
 
     threads: int | str = key(
-        "auto", "CPU threads per process; auto: by the cores and the size of the layers", minimum=1
+        "auto",
+        "CPU threads per process; auto: by the cores and the size of the layers",
+        LOCAL,
+        minimum=1,
     )
-    trust: list[str] = key([], "modules or single names outside nmt that a checkpoint may use")
-    trainer: dict[str, Any] = key(TRAINER, "arguments of pytorch_lightning.Trainer")
-    search: SearchConfig = key(SearchConfig, "the search for a translation")
-    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured")
+    trust: list[str] = key(
+        [], "modules or single names outside nmt that a checkpoint may use", LOCAL
+    )
+    trainer: dict[str, Any] = key(
+        TRAINER, "arguments of pytorch_lightning.Trainer", inside=TRAINER_EFFECTS
+    )
+    search: SearchConfig = key(SearchConfig, "the search for a translation", TESTS)
+    evaluation: EvaluationConfig = key(EvaluationConfig, "what is measured", TESTS)
 
 
 @dataclass
 class Config(ModelRunConfig):
     """A model, its text, its training and its tests."""
 
-    name: str = key("${class_name:${model._target_}}-${data.max_length}", "title of the run")
+    name: str = key("${class_name:${model._target_}}-${data.max_length}", "title of the run", TESTS)
     experiment: str = key("custom", "row of the paper's Table 1 that this run reproduces")
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
     seed: int = key(
         1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
     )
-    tags: list[str] = key([], "tags of the run in W&B")
-    model: ModelConfig = key(ModelConfig, "the model")
-    tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer")
+    tags: list[str] = key([], "tags of the run in W&B", MACHINE)
+    model: ModelConfig = key(ModelConfig, "the model", WEIGHTS)
+    tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer", WEIGHTS)
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
     callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each a `_target_`")
-    stress: StressConfig = key(StressConfig, "joined inputs")
-    report: ReportConfig = key(ReportConfig, "figures and kept sentences")
-    logger: dict[str, Any] = key({}, "Lightning loggers by name, each a `_target_`")
+    stress: StressConfig = key(StressConfig, "joined inputs", TESTS)
+    report: ReportConfig = key(ReportConfig, "figures and kept sentences", MACHINE)
+    logger: dict[str, Any] = key({}, "Lightning loggers by name, each a `_target_`", LOCAL)
 
 
 def class_name(target: str) -> str:

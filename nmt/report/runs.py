@@ -17,8 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.commands import INITIAL_CHECKPOINT
-from nmt.config.overrides import RUNTIME_KEYS, flatten, is_within
+from nmt.config.commands import INITIAL_CHECKPOINT, TrainConfig
+from nmt.config.keys import INCIDENTAL, effect_of
+from nmt.config.overrides import flatten, is_within
 from nmt.evaluation import results
 from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.records import Record, read_rows
@@ -236,7 +237,9 @@ def _setting(key: str, value: str) -> str:
 
 def is_incidental(key: str) -> bool:
     """Tells whether a key may differ between runs of the same experiment."""
-    return is_within(key, ("seed", "evaluation.scores", *RUNTIME_KEYS))
+    return (
+        is_within(key, ("seed", "evaluation.scores")) or effect_of(TrainConfig, key) in INCIDENTAL
+    )
 
 
 def separate_texts(runs: Sequence[FinishedRun]) -> None:

@@ -16,7 +16,7 @@ from pytorch_lightning.loggers import Logger
 
 from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.overrides import apply_overrides, merge_overrides, refuse_changes, refuse_other_kind
+from nmt.config.overrides import apply_overrides, refuse_changes, refuse_other_kind
 from nmt.config.schema import Config, to_containers
 from nmt.data.preparation import Prepared, prepare
 from nmt.evaluation import results
@@ -167,14 +167,16 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s at update %d", checkpoint.path, checkpoint.update)
         return Run(composed, folder, overrides, initial=checkpoint)
-    config = apply_overrides(checkpoint.config, composed, overrides)
+    config, typed = apply_overrides(
+        checkpoint.config, checkpoint.about["typed"], composed, overrides
+    )
     stop.trusted = user_code(config)
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
-    if composed.resume is not None:
-        refuse_changes(checkpoint.config, composed if composed.resume == "auto" else config)
+    if composed.resume == "auto":
+        refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["typed"]) or "none")
-    return Run(config, folder, merge_overrides(checkpoint.about["typed"], overrides), checkpoint)
+    return Run(config, folder, typed, checkpoint)
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
@@ -205,7 +207,7 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
     overrides = HydraConfig.get().overrides.task
     folder.refuse_used()
     checkpoint, *others = read_members(as_list(composed.checkpoint), composed.trust)
-    config = apply_overrides(checkpoint.config, composed, overrides)
+    config, _ = apply_overrides(checkpoint.config, checkpoint.about["typed"], composed, overrides)
     if others and composed.name is None:
         config.name = f"{config.name}, {1 + len(others)} models"
     return Run(config, folder, overrides, checkpoint, others)

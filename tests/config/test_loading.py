@@ -6,15 +6,10 @@ import pytest
 
 from nmt.config.code import reject_untrusted_targets, user_code
 from nmt.config.loading import load, load_plain
-from nmt.config.overrides import (
-    apply_overrides,
-    flatten,
-    merge_overrides,
-    refuse_changes,
-    refuse_other_kind,
-)
+from nmt.config.overrides import flatten, refuse_other_kind
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
+from tests.helpers.composition import applied
 
 STORED = (
     "+experiment=rnnsearch30",
@@ -43,21 +38,18 @@ def stored(composer):
         ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto", "trust": []}),
     ],
 )
-def test_only_what_is_typed_changes(composer, stored, typed, expected):
+def test_only_what_is_typed_changes(stored, typed, expected):
     """A checkpoint says nothing of threads, which are another machine's, nor of what is trusted."""
-    composed = load(composer("checkpoint=f", *typed, command="evaluate"))
-    before, after = (
-        flatten(to_containers(each)) for each in (stored, apply_overrides(stored, composed, typed))
-    )
+    config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
+    before, after = (flatten(to_containers(each)) for each in (stored, config))
     assert {path: after[path] for path in expected} == expected
     own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger", "trust")
     changed = [path for path in after if after[path] != before.get(path)]
     assert not [path for path in changed if not path.startswith(own)]
 
 
-def test_a_test_set_of_the_training_can_be_left_out(composer, stored):
-    typed = ["~data.test.by_length"]
-    config = apply_overrides(stored, load(composer(*STORED, *typed)), typed)
+def test_a_test_set_of_the_training_can_be_left_out(stored):
+    config, _ = applied("train", stored, STORED, ["ckpt_path=f", "~data.test.by_length"])
     assert list(config.data.test) == ["test"]
     assert list(stored.data.test) == ["test", "by_length"]
 
@@ -72,20 +64,30 @@ def test_a_test_set_of_the_training_can_be_left_out(composer, stored):
         (["regime=laptop"], "regime"),
     ],
 )
-def test_a_resumed_run_keeps_what_its_result_depends_on(composer, stored, typed, key):
-    config = load(composer(*STORED, *typed))
+def test_a_resumed_run_keeps_what_its_result_depends_on(stored, typed, key):
     if key is None:
-        refuse_changes(stored, config)
+        applied("train", stored, STORED, ["resume=run", *typed])
         return
     with pytest.raises(InputError, match=rf"^{key}=.*was started with {key}="):
-        refuse_changes(stored, config)
+        applied("train", stored, STORED, ["resume=run", *typed])
 
 
-def test_a_command_that_makes_a_resumed_run_again_has_each_key_once():
-    before = ["+experiment=rnnsearch30", "model.hidden=8", "seed=3", "trainer.max_steps=9"]
-    now = ["resume=run", "size=tiny", "trainer.max_steps=12"]
-    expected = ["+experiment=rnnsearch30", "seed=3", "size=tiny", "trainer.max_steps=12"]
-    assert merge_overrides(before, now) == expected
+@pytest.mark.parametrize(
+    ("typed", "stays"),
+    [
+        (
+            ["trainer.max_steps=12"],
+            ["model.dropout=0.3", "search=groundhog", "search.min_ratio=0.1"],
+        ),
+        (["search=greedy"], ["model.dropout=0.3", "trainer.max_steps=9"]),
+        (["search.min_ratio=0"], ["model.dropout=0.3", "search=groundhog", "trainer.max_steps=9"]),
+    ],
+)
+def test_a_command_that_makes_a_resumed_run_again_has_each_key_once(composer, typed, stays):
+    history = ("regime=tiny", "model.dropout=0.3", "search=groundhog", "search.min_ratio=0.1")
+    history = (*history, "trainer.max_steps=9")
+    _, record = applied("train", load(composer(*history)), history, ["resume=run", *typed])
+    assert record == ["regime=tiny", *stays, *typed]
 
 
 def test_a_configuration_survives_storage(composer):

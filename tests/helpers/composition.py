@@ -9,16 +9,21 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra._internal import config_loader_impl
 from hydra._internal.defaults_list import DefaultsList
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig
+from omegaconf import DictConfig, open_dict
 
 from nmt.cli.composition import conf_folder, register_configs
+from nmt.config.commands import TrainConfig
+from nmt.config.loading import load
+from nmt.config.overrides import apply_overrides
 
 Loader = config_loader_impl.ConfigLoaderImpl
 create_list = config_loader_impl.create_defaults_list
@@ -39,6 +44,31 @@ def compose(command: str, overrides: list[str], **options: bool) -> DictConfig:
     register_once()
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         return hydra.compose(command, overrides=overrides, **options)
+
+
+def applied(
+    command: str,
+    stored: TrainConfig,
+    history: Sequence[str],
+    overrides: Sequence[str],
+    composed: Sequence[str] | None = None,
+) -> tuple[TrainConfig, list[str]]:
+    """The configuration of a command that starts from a checkpoint, and the overrides on record.
+
+    `composed`: of the overrides, those that the command itself composes; None: all, as it does.
+    """
+    register_once()
+    words = list(overrides if composed is None else composed)
+    with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        whole = hydra.compose(command, overrides=words, return_hydra_config=True)
+        HydraConfig.instance().set_config(whole)
+        with open_dict(whole):
+            del whole["hydra"]
+        task = [word for word in overrides if not word.startswith("hydra.")]
+        try:
+            return apply_overrides(stored, history, load(whole), task)
+        finally:
+            HydraConfig.instance().cfg = None
 
 
 def _shared_list(

@@ -166,7 +166,7 @@ def test_another_regime_is_refused_by_name(whole):
     typed = [word for word in TYPED if word != "regime=tiny"]
     ended = run("train", *typed, "hydra.run.dir=run", "resume=auto", cwd=whole)
     assert ended.code == 2
-    assert "regime=laptop: the run in this folder was started with regime=tiny" in ended.err
+    assert "regime=laptop: the run was started with regime=tiny" in ended.err
 
 
 def test_another_text_is_refused(whole):

@@ -1,0 +1,233 @@
+"""Promise 11: what is typed is done or refused, and the record says what ran.
+
+Every option of every group is typed over a checkpoint, for the three commands that go on from one. The
+oracle is the same group typed in the first command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from nmt.cli.composition import LISTS, PLUS, conf_folder
+from nmt.config.commands import EvaluateConfig, TrainConfig
+from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, entries
+from nmt.config.loading import load
+from nmt.config.overrides import flatten, is_within
+from nmt.config.schema import to_containers
+from nmt.utils.errors import InputError
+from tests.helpers.composition import applied, register_once
+
+TINY = ("+experiment=rnnsearch50", "regime=tiny")
+CHOSEN = (
+    "+experiment=rnnsearch50_long",
+    "regime=gpu",
+    "search=groundhog",
+    "logger=[csv]",
+    "trainer=ddp",
+    "schedule=inverse_sqrt",
+)
+ACTING = (
+    "search=greedy",
+    "callbacks=none",
+    "logger=none",
+    "trainer=cpu",
+    "optimizer=adamw",
+    "schedule=linear",
+    "debug=overfit",
+)
+HERE = {"threads", "trust", "data.cache"}  # keys that an evaluation never reads from a checkpoint
+
+
+def group_of(word: str) -> str:
+    return word.lstrip("+").partition("=")[0]
+
+
+def options(command: str) -> list[str]:
+    """`group=option` for each group that a command composes."""
+    register_once()
+    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+        hydra = compose(command, return_hydra_config=True, overrides=["hydra.run.dir=."]).hydra
+    groups = {name for name in hydra.runtime.choices if not name.startswith("hydra/")}
+    groups |= {*PLUS, *LISTS} if command == "train" else {"stress"}
+    return [
+        f"{'+' * (group in PLUS)}{group}={file.stem}"
+        for group in sorted(groups)
+        for file in sorted((conf_folder() / group).glob("*.yaml"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def keys_of(composer):
+    """keys_of(*typed): the configuration that the first command composes, by dotted key.
+
+    Empty if it is refused, such as scoring=none of RNNsearch.
+    """
+
+    def composed(*typed: str) -> dict[str, Any]:
+        try:
+            return flatten(to_containers(load(composer(*typed))))
+        except InputError:
+            return {}
+
+    return composed
+
+
+def going_on(composer, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
+    """The configuration after ckpt_path or resume, by dotted key; the key that is refused."""
+    try:
+        stored = load(composer(*history))
+        config, _ = applied("train", stored, history, [how, word], composed=[how])
+    except InputError as refusal:
+        return str(refusal).partition("=")[0]
+    return flatten(to_containers(config)) | {"ckpt_path": None, "resume": None}
+
+
+def test_groups_are_those_of_the_folder():
+    folders = {path.name for path in conf_folder().iterdir() if path.is_dir()}
+    assert folders - {"hydra", "claims"} == set(map(group_of, options("train")))
+
+
+@pytest.mark.parametrize(
+    ("history", "word"),
+    [(TINY, word) for word in options("train")] + [(CHOSEN, word) for word in ACTING],
+)
+def test_a_group_gives_what_it_gives_in_the_first_command(composer, keys_of, history, word):
+    """Over ckpt_path and resume, unless the weights (or the end of the resumed run) depend on it."""
+    before = keys_of(*history)
+    wanted = keys_of(*(each for each in history if group_of(each) != group_of(word)), word)
+    differing = {key for key in before | wanted if before.get(key) != wanted.get(key)}
+    names = {key for key in differing if key in ("experiment", "regime")}
+    fixed = {key for key in differing if effect_of(TrainConfig, key) == WEIGHTS} | names
+    ended = {key for key in differing if effect_of(TrainConfig, key) not in RESUMABLE}
+    for how, refused in (("ckpt_path=f", fixed), ("resume=run", ended | fixed)):
+        after = going_on(composer, how, history, word)
+        assert (after in refused) if refused else (after == wanted)
+
+
+@pytest.mark.parametrize("word", options("evaluate"))
+def test_a_group_gives_an_evaluation_what_it_gives_in_the_first_command(composer, keys_of, word):
+    before, wanted = keys_of(*TINY), keys_of(*TINY, word)
+    declared = [name for name, _ in entries(EvaluateConfig) if name != "logger"]
+    config, _ = applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", word])
+    for key, value in flatten(to_containers(config)).items():
+        if key not in HERE and not key.startswith("logger"):
+            assert value == (wanted if is_within(key, declared) else before).get(key), key
+    assert list(config.logger) == ([word[7:]] if group_of(word) == "logger" else ["wandb"]) or (
+        word == "logger=none" and not config.logger
+    )
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The word that adds a folder with groups of the user's own to Hydra's search path."""
+    texts = {
+        "mine/short.yaml": """
+            # @package _global_
+            search: {beam_size: 3}
+            callbacks: {mine: {_target_: my.Callback}}
+        """,
+        "mine/wide.yaml": """
+            # @package _global_
+            model: {hidden: 99}
+        """,
+        "mine/lr.yaml": """
+            # @package _global_
+            optimizer: {lr: 0.5}
+        """,
+        "data/mine.yaml": """
+            title: ours
+            train: {source: a, target: b}
+            valid: {source: a, target: b}
+            test: {mine: {source: c, target: d}}
+        """,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(dedent(text))
+    return f"hydra.searchpath=[file://{tmp_path}]"
+
+
+def test_a_group_of_the_users_own_acts(composer, own):
+    stored = load(composer(*TINY))
+    config, record = applied("train", stored, TINY, [own, "ckpt_path=f", "+mine=short"])
+    assert (config.search.beam_size, config.search.max_ratio) == (3, 1.5)
+    assert config.callbacks.keys() == {"best", "last", "mine"}
+    assert record == [*TINY, "ckpt_path=f", "+mine=short"]
+
+
+def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
+    """On the keys that the command has; the others are named."""
+    stored = load(composer(*TINY))
+    with caplog.at_level("INFO"):
+        config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
+    assert config.search.beam_size == 3
+    assert config.callbacks == stored.callbacks
+    assert "+mine=short: keys of the training run stay: callbacks.mine" in caplog.text
+    config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "data=mine"])
+    assert config.data.test["mine"].source == "c"
+    assert list(config.data.test) == ["mine"]
+    assert config.data.train == stored.data.train
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "refusal"),
+    [
+        (
+            "train",
+            "+mine=wide",
+            r"model\.hidden=99: .* was started with model\.hidden=24",
+        ),
+        ("evaluate", "+mine=lr", r"\+mine=lr: it belongs to the training run"),
+    ],
+)
+def test_a_group_of_the_users_own_is_refused(composer, own, command, word, refusal):
+    start = {"train": "ckpt_path=f", "evaluate": "checkpoint=f"}[command]
+    with pytest.raises(InputError, match=f"^{refusal}"):
+        applied(command, load(composer(*TINY)), TINY, [own, start, word])
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("data.max_length=30", {"name": "RNNsearch-30*", "data.max_length": 30}),
+        (
+            "callbacks.best.monitor=valid/bleu",
+            {"callbacks.early_stopping.monitor": "valid/bleu", "callbacks.last.monitor": None},
+        ),
+        ("callbacks=ema", {"callbacks.early_stopping.monitor": None, "callbacks.ema.decay": 0.999}),
+        ("trainer={max_epochs: 2}", {"trainer.max_epochs": 2, "trainer.val_check_interval": 6}),
+        ("search=beam", {"search.beam_size": 12, "search.batch_size": 5}),
+        ("~data.test.test", {"data.test.test.grammar": None, "data.test.mine.source": "s"}),
+    ],
+)
+def test_what_a_word_entails_follows_and_what_was_typed_before_stays(composer, typed, expected):
+    history = (
+        "+experiment=rnnsearch50_long",
+        "regime=tiny",
+        "search.beam_size=7",
+        "search.batch_size=5",
+        "+data.test.mine.source=s",
+    )
+    config, _ = applied("train", load(composer(*history)), history, ["ckpt_path=f", typed])
+    after = flatten(to_containers(config))
+    assert {key: after.get(key) for key in expected} == expected
+
+
+def test_a_title_that_was_typed_stays(composer):
+    history = (*TINY, "name=mine")
+    stored = load(composer(*history))
+    config, _ = applied("train", stored, history, ["ckpt_path=f", "data.max_length=30"])
+    assert config.name == "mine"
+
+
+def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
+    """Its words reach Hydra's grammar only as groups and options that exist here."""
+    stored = load(composer(*TINY))
+    history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
+    config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
+    assert (config.search.beam_size, config.seed) == (1, 1)
