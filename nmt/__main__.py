@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
+        if os.getcwd() not in sys.path and not sys.flags.safe_path:
+            sys.path.insert(0, os.getcwd())  # for the user's own code, as `python -m` does
         runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
     elif name == "--version":
         import nmt

@@ -6,6 +6,7 @@ its own command. A process also frees all memory at its end, and a crash affects
 """
 
 import contextlib
+import copy
 import json
 import logging
 import os
@@ -314,7 +315,10 @@ class ProcessLauncher(Launcher):
                 number, folder = free_folder(config, sweep, number, used)
             else:
                 number = int(folder.name) if folder.name.isdecimal() else number
-                if key := changed_key(config, folder / ".hydra/config.yaml"):
+                key = changed_key(config, folder / ".hydra/config.yaml")
+                if not key and text_has_changed(config, folder / RESULTS):
+                    key = "the text"
+                if key:
                     moved = sweep.with_name(f"{sweep.name}.earlier") / folder.relative_to(sweep)
                     moved = moved.with_name(f"{moved.name}-{datetime.now():%Y%m%d-%H%M%S}")
                     moved.parent.mkdir(parents=True, exist_ok=True)
@@ -366,6 +370,33 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
         if own and before.get(key) != now.get(key):
             return key
     return None
+
+
+def text_has_changed(config: DictConfig, results: Path) -> bool:
+    """Whether a finished job was trained or tested on another text than its files hold now."""
+    text = (
+        json.loads(results.read_text(encoding="utf-8")).get("text") if results.is_file() else None
+    )
+    if not text or config.get("ckpt_path"):
+        return False
+    from nmt.config.code import user_code
+    from nmt.config.loading import load
+    from nmt.data.prepare import prepare
+
+    own = copy.deepcopy(config)
+    with open_dict(own):
+        del own["hydra"]
+    training = load(own)
+    vocabularies = None
+    if initial := config.get("initial_checkpoint"):
+        from nmt.inference.load import read_members
+
+        trust = [*training.trust, *user_code(training)]
+        vocabularies = read_members([initial], trust)[0].vocabularies
+    try:
+        return prepare(training.data, training.tokenizer, vocabularies).identified() != text
+    except InputError:  # the text is gone: a job that needs it is refused
+        return False
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:

@@ -52,12 +52,16 @@ def chosen_file(group: str) -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the plus that Hydra requires before groups without a default.
 
-    Removes it before arguments of the Trainer, which need none.
+    Removes it before arguments of the Trainer, which need none. A number of epochs replaces the number
+    of updates of the regime.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
-    ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1']
+    ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
     """
     words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
+    limits = {word.partition("=")[0] for word in words if not word.endswith(("=null", "=-1"))}
+    if "trainer.max_epochs" in limits and "trainer.max_steps" not in limits:
+        words.append("trainer.max_steps=-1")
     return [re.sub(r"^(?=(experiment|stress)=)", "+", word) for word in words]
 
 

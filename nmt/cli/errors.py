@@ -25,6 +25,18 @@ from nmt.utils.errors import InputError, Interrupted, RunError
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
+# What users of other projects type, and what to type here
+HABITS = {
+    "train": "to test without training, type nmt.evaluate checkpoint=RUN",
+    "test": "a run is tested at its end (~data.test.NAME, evaluation.…), nmt.evaluate tests it again",
+    "ckpt_path": "type checkpoint=FILE",
+    "beam": "type search.beam_size=NUMBER",
+    "paths": "type hydra.run.dir=FOLDER for the run, data.root=FOLDER for its text",
+    "print_config": "add --cfg job to print the configuration",
+    "extras": "add --cfg job to print the configuration; tags=[…] are W&B's",
+    "hydra/launcher": "more with uv sync --extra sweeps",
+    "hydra/sweeper": "more with uv sync --extra optuna",
+}
 
 
 @contextlib.contextmanager
@@ -78,13 +90,16 @@ def explain(error: BaseException, schema: type) -> str:
     lines = [line for line in lines if line and not line.startswith(NOISE)]
     text = "\n".join(lines)
     if isinstance(error, OverrideParseException):
-        key, _, value = error.override.partition("=")
+        key, equals, value = error.override.partition("=")
+        if not equals and "checkpoint" in {entry.name for entry in dataclasses.fields(schema)}:
+            return f"{key}: type checkpoint={key}"
         quoted = '"' + value.replace('"', r"\"") + '"'
         return f"{error.override}: {lines[0]}\nquote special characters twice: '{key}={quoted}'"
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):
         listed = re.search(r"Available options in .*:\n((?:.+\n)*?)Config search", f"{text}\n")
         known = f"; available: {', '.join(listed[1].split())}" if listed else ""
-        return f"{option[1]}={option[2]}: no such option{known}"
+        more = f"; {HABITS[option[1]]}" if option[1] in HABITS else ""
+        return f"{option[1]}={option[2]}: no such option{known}{more}"
     if missing := re.search(r"issing mandatory value: (\S+)", text):
         return f"{missing[1]}: must be given{_meaning(missing[1], schema)}"
     if unknown := re.match(r"Could not override '([^']+)'", text):
@@ -110,6 +125,8 @@ def _suggestion(path: str, schema: type) -> str:
     training += [folder.name for folder in conf_folder().iterdir() if folder.is_dir()]
     training += [f"trainer.{name}" for name in TRAINER]
     own = {entry.name for entry in dataclasses.fields(schema)}
+    if path.partition(".")[0] in HABITS:
+        return HABITS[path.partition(".")[0]]
     if path in training and path.partition(".")[0] not in own:
         return OF_TRAINING
     names = [name for name, _ in entries(schema)]

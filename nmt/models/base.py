@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.loading import load_plain
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import ModelConfig, to_containers
 from nmt.data.batch import Batch
 from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
@@ -24,7 +24,7 @@ from nmt.layers import Likelihood
 from nmt.models.checkpoint import read_checkpoint
 from nmt.models.held_out_metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
-from nmt.models.optimizer import make_optimizer
+from nmt.models.optimizer import make_optimizer, replace_optimizer
 
 
 class Translator(pl.LightningModule, ABC):
@@ -192,7 +192,10 @@ class Translator(pl.LightningModule, ABC):
                 checkpoint["nmt"][f"{side}_vocabulary"] = vocabulary.state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the vocabularies, and on rank 0 the sums since the last log entry."""
+        """Restores the vocabularies, and on rank 0 the sums since the last log entry.
+
+        Lightning would restore the settings of the stored optimizer, too: other settings replace them.
+        """
         stored = checkpoint["nmt"]
         self.vocabularies = (
             load_vocabulary(stored["source_vocabulary"]),
@@ -200,6 +203,11 @@ class Translator(pl.LightningModule, ABC):
         )
         if self._trainer is not None and self.trainer.is_global_zero:
             self.log_sums.update(*torch.tensor(checkpoint["log_sums"], dtype=torch.float64))
+        before, now = checkpoint["hyper_parameters"]["config"], to_containers(self.config)
+        if self._trainer is not None and before["optimizer"] != now["optimizer"]:
+            made = make_optimizer(self.parameters(), self.config.optimizer, self._updates())
+            same_class = before["optimizer"]["_target_"] == now["optimizer"]["_target_"]
+            replace_optimizer(checkpoint, made, same_class)
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *options: Any, **named: Any) -> Any:

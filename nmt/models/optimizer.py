@@ -7,6 +7,7 @@ of updates of the run) if its signature has that parameter. It steps once per up
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -47,6 +48,24 @@ def make_optimizer(
         optimizer = make(tensors, lr=config.lr, **options)
     schedule = make_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def replace_optimizer(checkpoint: dict[str, Any], made: dict[str, Any], same_class: bool) -> None:
+    """Puts another optimizer and schedule, as `make_optimizer` returns them, into a checkpoint.
+
+    The schedule stands at the checkpoint's update. The sums of an optimizer of the same class stay.
+    """
+    schedule = made["lr_scheduler"]["scheduler"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of steps without an update
+        for _ in range(checkpoint["global_step"]):
+            schedule.step()
+    [before] = checkpoint["optimizer_states"]
+    state = made["optimizer"].state_dict()
+    if same_class:
+        state["state"] = before["state"]
+    checkpoint["optimizer_states"] = [state]
+    checkpoint["lr_schedulers"] = [schedule.state_dict()]
 
 
 def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nmt.training.result_logging import log_heatmaps
 from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
+from nmt.utils.errors import InputError
 
 SHOWN = 4  # development sentences with heatmaps
 
@@ -83,8 +85,31 @@ class Heatmaps(pl.Callback):
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         rows = in_order(row for part in gather(self.rows) for row in part)
         self.rows = []
-        if rows and trainer.is_global_zero:
+        if rows and trainer.is_global_zero and not trainer.sanity_checking:
             log_heatmaps(trainer.loggers, rows, trainer.global_step)
+
+
+class CheckMonitors(pl.Callback):
+    """Refuses a callback whose `monitor` nothing logs, before the first update.
+
+    A name that begins with `train/` may be logged by a training step, which has not run yet.
+
+    Args:
+        callbacks: section `callbacks` of the configuration.
+    """
+
+    def __init__(self, callbacks: Mapping[str, Any]) -> None:
+        self.monitors = {name: given.get("monitor") for name, given in callbacks.items()}
+
+    def on_sanity_check_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        logged = sorted(trainer.callback_metrics)
+        for name, monitor in self.monitors.items():
+            if monitor and monitor not in logged and not monitor.startswith("train/"):
+                near = difflib.get_close_matches(monitor, logged, n=3, cutoff=0.3)
+                raise InputError(
+                    f"callbacks.{name}.monitor={monitor}: no validation logs it; logged are "
+                    f"{', '.join(near or logged)}"
+                )
 
 
 class RenameResults(pl.Callback):

@@ -31,7 +31,7 @@ from nmt.inference.training_pairs import (
 )
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import Heatmaps, RenameResults, Seeds, StopOnSignal
+from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
 from nmt.training.run import Run
 from nmt.training.signals import Stop
@@ -71,9 +71,15 @@ class Training:
             Heatmaps(config.evaluation.edges or ()),
             *make_callbacks(config.callbacks, folder.path),
             self.record,
+            CheckMonitors(config.callbacks),
             StopOnSignal(stop, folder.last),
         ]
-        # Refuses a missing class now: Lightning creates the optimizer only after the text is prepared.
+        # Refuses a missing class now: model and optimizer are built only after the text is prepared.
+        target_of("model", vars(config.model))
+        for name in ("encoder", "unit", "attention", "scoring"):
+            settings = getattr(config.model, name) or {}
+            if settings.get("_target_"):
+                target_of(f"model.{name}", settings)
         target_of("optimizer", vars(config.optimizer))
         if target_of("optimizer.schedule", config.optimizer.schedule) is ReduceLROnPlateau:
             raise InputError("optimizer.schedule: ReduceLROnPlateau needs a score; choose another")
@@ -94,6 +100,10 @@ class Training:
         self.data = TranslationData(text, config)
         log.info(describe_training(config, self.model, trainer))
         path = run.checkpoint.path if run.checkpoint else None
+        if run.checkpoint and config.trainer.get("fast_dev_run"):
+            # Lightning counts its batches from the start of the training
+            trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update
+            trainer.fit_loop.max_epochs = -1
         try:
             with self.stop.deferring():
                 # `weights_only` is an option of torch.load: the optimizer is restored, too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
                 raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or set {key}.offline=true")
             given |= wandb_options(config, folder, given)
         elif code is TensorBoardLogger:
+            if not find_spec("tensorboard"):
+                raise InputError(f"{key}: not installed; type uv sync --extra tensorboard")
             given = {"name": "", "version": "tensorboard", "default_hp_metric": False} | given
         elif code is CSVLogger:
             given = {"name": "csv"} | given

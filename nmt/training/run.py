@@ -174,6 +174,16 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
+    last = config.trainer["max_steps"]
+    if (
+        composed.resume is None
+        and 0 < last <= checkpoint.update
+        and not config.trainer.get("fast_dev_run")
+    ):
+        raise InputError(
+            f"ckpt_path={path}: its training ended at update {checkpoint.update} of {last}; type "
+            f"trainer.max_steps=N to train on, or nmt.evaluate checkpoint={path} to test it"
+        )
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["typed"]) or "none")
     return Run(config, folder, typed, checkpoint)

@@ -31,7 +31,7 @@ from nmt.utils.errors import InputError, first_line
 DEFAULTS: dict[str, Any] = {
     "max_epochs": -1,
     "check_val_every_n_epoch": None,  # `val_check_interval` counts batches across epochs
-    "num_sanity_val_steps": 0,
+    "num_sanity_val_steps": 1,  # `CheckMonitors` reads what it logs
     "use_distributed_sampler": False,  # the data module gives each rank its share
     "enable_model_summary": False,
     "accumulate_grad_batches": 1,

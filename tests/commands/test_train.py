@@ -194,5 +194,6 @@ class TestTrain:
         typed = (*TINY, "callbacks.best.monitor=valid/typo", "hydra.run.dir=typo")
         ended = program("train", *typed)
         assert ended.code == 2
-        assert "nmt: `ModelCheckpoint(monitor='valid/typo')` could not find" in ended.err
-        assert "Traceback" not in ended.err
+        assert "nmt: callbacks.best.monitor=valid/typo: no validation logs it" in ended.err
+        assert "valid/bleu" in ended.err.splitlines()[-1]
+        assert not (program.folder / "typo/checkpoints").exists()  # no update was made

@@ -144,7 +144,9 @@ def test_heatmaps_of_all_ranks_are_logged_in_order(monkeypatch):
     logged: list[Any] = []
     heatmaps = callbacks.Heatmaps([10], lambda *given: logged.append(given))
     heatmaps.rows = [{"id": 5}]
-    trainer: Any = SimpleNamespace(is_global_zero=True, loggers=["logger"], global_step=3)
+    trainer: Any = SimpleNamespace(
+        is_global_zero=True, loggers=["logger"], global_step=3, sanity_checking=False
+    )
     heatmaps.on_validation_epoch_end(trainer, pl.LightningModule())
     assert logged == [(["logger"], [{"id": 2}, {"id": 5}, {"id": 7}], 3)]
     assert heatmaps.rows == []
