@@ -52,8 +52,7 @@ def chosen_file(group: str) -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the plus that Hydra requires before groups without a default.
 
-    Removes it before arguments of the Trainer, which need none. A number of epochs replaces the number
-    of updates of the regime.
+    Removes it before arguments of the Trainer. A number of epochs replaces the regime's updates.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
@@ -68,8 +67,8 @@ def with_plus(words: Sequence[str]) -> list[str]:
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Registers with Hydra the commands' schemas, and the resolvers that `conf/` calls.
 
-    Dictionaries of a schema take new keys without a plus. A command that starts from a checkpoint also
-    takes groups that set keys of a training run; `nmt.config.overrides` composes them with its schema.
+    Dictionaries of a schema take new keys without a plus. Commands that start from a checkpoint take
+    groups that set other keys of a training, too.
     """
     store = ConfigStore.instance()
     for command in {"train", *commands}:

@@ -125,9 +125,10 @@ def _suggestion(path: str, schema: type) -> str:
     training += [folder.name for folder in conf_folder().iterdir() if folder.is_dir()]
     training += [f"trainer.{name}" for name in TRAINER]
     own = {entry.name for entry in dataclasses.fields(schema)}
-    if path.partition(".")[0] in HABITS:
-        return HABITS[path.partition(".")[0]]
-    if path in training and path.partition(".")[0] not in own:
+    section = path.partition(".")[0]
+    if section in HABITS:
+        return HABITS[section]
+    if path in training and section not in own:
         return OF_TRAINING
     names = [name for name, _ in entries(schema)]
     if "trainer" in own:

@@ -25,7 +25,7 @@ class TrainConfig(Config):
     """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
 
     resume: str | None = key(
-        None, "run folder to resume; auto: hydra.run.dir, if it holds a run", MACHINE
+        None, "run folder to resume; auto: hydra.run.dir if it has a run", MACHINE
     )
     initial_checkpoint: str | None = key(
         None, f"start from the weights and vocabularies of a model: {MODEL}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +22,9 @@ from nmt.config.loading import check_together, load_plain, type_texts
 from nmt.config.schema import Config, to_containers
 from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError, first_line
+from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
-
 OF_TRAINING = "it belongs to the training run, and this command cannot change it"
 
 
@@ -53,27 +52,26 @@ def apply_overrides(
     """
     schema: Any = type(composed)
     typed = OverridesParser.create().parse_overrides(list(overrides))
-    groups = [each for each in typed if _options(each.key_or_group) and not _is_mapping(each)]
-    keys = [path for each in typed if each not in groups for path in _paths(each)]
+    groups = [o for o in typed if _options(o.key_or_group) and not isinstance(o.value(), dict)]
+    keys = [p for o in typed if o not in groups for p in flatten({o.key_or_group: o.value()})]
     for path in keys:
         if not _declares(schema, path):
             raise InputError(f"{path}: no such key; {OF_TRAINING}")
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
     if groups or schema is TrainConfig:  # a key may change others by an interpolation
-        chosen = " ".join(str(each.input_line) for each in groups)
-        words = [
-            w for w in overrides if w in chosen.split() or _declares(TrainConfig, override_key(w))
-        ]
+        chosen = [str(each.input_line) for each in groups]
+        words = [w for w in overrides if w in chosen or _declares(TrainConfig, override_key(w))]
         before = _stored_choices(stored, history)
         now = [*_without(before, map(override_key, words)), *words]
         old, new = _compose(before), _compose(now)
-        changed = [*_changed_keys(*map(_sections, (values, old, new))), *_keys_of(groups, now)]
-        others = [key for key in changed if not _declares(schema, key)]
-        if others and others == changed:
-            raise InputError(f"{chosen}: {OF_TRAINING}")
+        had, was, has = (flatten(each, depth=2) for each in (values, old, new))
+        changed = [*_changed_keys(had, was, has), *_keys_of(groups, now)]
+        others = [k for k in changed if not _declares(schema, k) and had.get(k) != has.get(k)]
+        if others and not any(_declares(schema, key) for key in changed):
+            raise InputError(f"{' '.join(chosen)}: {OF_TRAINING}")
         if others:
-            log.info("%s: keys of the training run stay: %s", chosen, ", ".join(others))
+            log.info("%s: keys of the training run stay: %s", " ".join(chosen), ", ".join(others))
         given |= new
     for path in [*changed, *keys]:
         if _declares(schema, path) and _declares(TrainConfig, path):
@@ -89,11 +87,8 @@ def apply_overrides(
     return config, [*_without(history, [*map(override_key, words), *changed, *keys]), *words]
 
 
-def _options(group: str) -> list[str]:
-    """Returns the options of a config group, in `conf/` and the user's own folders; [] for a key."""
-    loader = GlobalHydra.instance().config_loader()
-    options: list[str] = loader.get_group_options(group, overrides=_search_path())
-    return options
+def _declares(schema: type, path: str) -> bool:
+    return is_within(path, (name for name, _ in entries(schema)))
 
 
 def _search_path() -> list[str]:
@@ -101,18 +96,10 @@ def _search_path() -> list[str]:
     return [word for word in words if override_key(word) == "hydra.searchpath"]
 
 
-def _is_mapping(override: Override) -> bool:
-    return isinstance(override.value(), dict)
-
-
-def _paths(override: Override) -> list[str]:
-    """Returns the keys that an override sets: of a dictionary, all inside."""
-    name = override.key_or_group
-    return list(flatten({name: override.value()})) if _is_mapping(override) else [name]
-
-
-def _declares(schema: type, path: str) -> bool:
-    return is_within(path, (name for name, _ in entries(schema)))
+def _options(group: str) -> list[str]:
+    """Returns the options of a config group, in `conf/` and the user's own folders; [] for a key."""
+    loader: Any = GlobalHydra.instance().config_loader()
+    return list(loader.get_group_options(group, overrides=_search_path()))
 
 
 def _stored_choices(stored: Config, history: Iterable[str]) -> list[str]:
@@ -148,9 +135,7 @@ def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
     """Returns the keys that the files of chosen options set, and the files that these include."""
     names: set[str | None] = set()
     for each in groups:
-        value = each.value()
-        options = value if isinstance(value, list) else [value]
-        names |= {f"{each.key_or_group}/{option}" for option in options}
+        names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}
     loader: Any = GlobalHydra.instance().config_loader()
     arguments = ("train", [*_search_path(), *words])
     files = loader.compute_defaults_list(*arguments, RunMode.RUN).defaults
@@ -159,31 +144,17 @@ def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
     chosen = [file for file in files if file.config_path in names]
     _, repository = loader._parse_overrides_and_create_caching_repo(*arguments)
     config = loader._compose_config_from_defaults_list(chosen, repository)
-    return [key for key in _sections(OmegaConf.to_container(config)) if key[:6] != "hydra."]
+    plain: Any = OmegaConf.to_container(config)  # without its interpolations
+    return [key for key in flatten(plain, depth=2) if not key.startswith("hydra.")]
 
 
-def _sections(config: Any) -> dict[str, Any]:
-    """Returns values by `section.key`: what a key holds counts as one value.
+def _changed_keys(had: dict[str, Any], was: dict[str, Any], has: dict[str, Any]) -> list[str]:
+    """Returns the keys that differ between the compositions `was` and `has`.
 
-    >>> _sections({"seed": 1, "data": {"test": {"mine": {"pairs": 2}}}})
-    {'seed': 1, 'data.test': {'mine': {'pairs': 2}}}
+    A key that was typed stays: the stored configuration has another value than the composition.
     """
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        inner = value if isinstance(value, dict) else {}
-        flat |= {f"{name}.{key}": each for key, each in inner.items()} or {name: value}
-    return flat
-
-
-def _changed_keys(
-    stored: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
-) -> list[str]:
-    """Returns the keys that differ between two compositions, also through an interpolation.
-
-    A key whose stored value is not that of the first one was typed, and stays.
-    """
-    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return [key for key in keys if key not in now or stored.get(key) == before.get(key)]
+    keys = [key for key in {**was, **has} if was.get(key) != has.get(key)]
+    return [key for key in keys if key not in has or had.get(key) == was.get(key)]
 
 
 def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
@@ -205,16 +176,12 @@ def _without(words: Iterable[str], paths: Iterable[str]) -> list[str]:
 
 
 def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -> None:
-    """Refuses a configuration that a checkpoint cannot be continued with.
-
-    Args:
-        before, now: stored and new configuration.
-        resumed: the run must end as if it had never stopped.
+    """Refuses values that weights do not fit, or that change the end of a resumed run.
 
     Raises:
-        InputError: naming the first key that differs, the stored value and the new one.
+        InputError: naming the first such key, its value and the one it had.
     """
-    for path, (old, new) in _differences(before, now).items():
+    for path, (old, new) in differences(before, now).items():
         effect = effect_of(TrainConfig, path)
         fixed = effect == WEIGHTS or path in ("experiment", "regime")
         if fixed or (resumed and effect not in RESUMABLE):
@@ -224,31 +191,13 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
             )
 
 
-def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
-    """Refuses initial weights of another kind of model, vocabulary or language.
-
-    Raises:
-        InputError: naming every key that differs, with the value that the weights need.
-    """
-    differences = _differences(*map(to_containers, (initial, config)))
-    needed = [
-        f"{path}={json.dumps(needs)}"
-        for path, (needs, _) in differences.items()
-        if effect_of(TrainConfig, path) == WEIGHTS
-    ]
-    if needed:
-        raise InputError(
-            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
-            f"{' '.join(needed)}"
-        )
-
-
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Returns both values of each dotted key that differs, `regime` and `experiment` first."""
     old, new = flatten(before), flatten(now)
     paths = sorted(old | new, key=lambda path: (path not in ("regime", "experiment"), path))
-    values = {path: (old.get(path), new.get(path)) for path in paths}
-    return {path: (first, second) for path, (first, second) in values.items() if first != second}
+    return {
+        path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
+    }
 
 
 def is_within(path: str, prefixes: Iterable[str]) -> bool:
@@ -260,17 +209,15 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
 
 
-def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flattens nested mappings to dotted keys; empty mappings have none.
+def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Flattens nested mappings to dotted keys, to a depth (0: any); empty sections have none.
 
-    >>> flatten({"a": {"b": [1], "c": {}}})
-    {'a.b': [1]}
+    >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
+    ({'a.b': [1]}, {'a.b': {'c': 1}})
     """
     flat: dict[str, Any] = {}
     for name, value in config.items():
-        flat |= (
-            flatten(value, f"{prefix}{name}.")
-            if isinstance(value, Mapping)
-            else {f"{prefix}{name}": value}
-        )
+        is_section = isinstance(value, Mapping) and depth != 1
+        path = f"{prefix}{name}"
+        flat |= flatten(value, f"{path}.", depth - 1) if is_section else {path: value}
     return flat

@@ -77,9 +77,7 @@ class DataConfig(HeldOutConfig):
     """The text of an experiment, and how it is cut into batches."""
 
     title: str = key("text", "the corpus' name in tables and figures")
-    languages: list[str] = key(
-        ["en", "fr"], "source and target language, as Moses names them", WEIGHTS
-    )
+    languages: list[str] = key(["en", "fr"], "source and target, as Moses names them", WEIGHTS)
     train: Any = key({}, "training pairs, with the keys of `TextConfig`")
     valid: Any = key({}, "development pairs, with the same keys")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
@@ -142,9 +140,7 @@ class ModelConfig:
         choices=("previous", "current"),
     )
     init: str = key("glorot", "initialisation of the weights", TRAINING, choices=INITS)
-    dropout: float = key(
-        0.0, "share of embeddings and readouts dropped", TRAINING, minimum=0, below=1
-    )
+    dropout: float = key(0.0, "dropout of embeddings and readouts", TRAINING, minimum=0, below=1)
     recurrence: str = key(
         "fused",
         "plain: readable loop under autograd; fused: own backward over the whole sentence",
@@ -192,13 +188,11 @@ TRAINER: dict[str, Any] = {
     "precision": "32-true",
     "enable_progress_bar": True,
 }
-# The effects of its arguments; all others change the training
-TRAINER_EFFECTS = {
+SHOWN = ("log_every_n_steps", "enable_progress_bar", "enable_model_summary", "profiler")
+DEVICES = ("accelerator", "devices", "num_nodes", "strategy", "deterministic", "benchmark")
+TRAINER_EFFECTS = {  # all other arguments change the training
     **dict.fromkeys(("max_steps", "max_epochs", "max_time"), LENGTH),
-    **dict.fromkeys(("accelerator", "devices", "num_nodes", "strategy"), MACHINE),
-    **dict.fromkeys(("log_every_n_steps", "enable_progress_bar"), MACHINE),
-    **dict.fromkeys(("enable_model_summary", "profiler"), MACHINE),
-    **dict.fromkeys(("deterministic", "benchmark"), MACHINE),
+    **dict.fromkeys((*DEVICES, *SHOWN), MACHINE),
 }
 
 # Search, scores and figures
@@ -290,9 +284,7 @@ class ModelRunConfig:
         LOCAL,
         minimum=1,
     )
-    trust: list[str] = key(
-        [], "modules or single names outside nmt that a checkpoint may use", LOCAL
-    )
+    trust: list[str] = key([], "modules or names outside nmt that checkpoints may use", LOCAL)
     trainer: dict[str, Any] = key(
         TRAINER, "arguments of pytorch_lightning.Trainer", inside=TRAINER_EFFECTS
     )

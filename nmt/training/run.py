@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import sys
 import warnings
@@ -16,7 +17,8 @@ from pytorch_lightning.loggers import Logger
 
 from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.overrides import apply_overrides, refuse_changes, refuse_other_kind
+from nmt.config.keys import WEIGHTS, effect_of
+from nmt.config.overrides import apply_overrides, differences, refuse_changes
 from nmt.config.schema import Config, to_containers
 from nmt.data.preparation import Prepared, prepare
 from nmt.evaluation import results
@@ -187,6 +189,24 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["typed"]) or "none")
     return Run(config, folder, typed, checkpoint)
+
+
+def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
+    """Refuses initial weights of another kind of model, vocabulary or language.
+
+    Raises:
+        InputError: naming every key that differs, with the value that the weights need.
+    """
+    needed = [
+        f"{path}={json.dumps(needs)}"
+        for path, (needs, _) in differences(*map(to_containers, (initial, config))).items()
+        if effect_of(TrainConfig, path) == WEIGHTS
+    ]
+    if needed:
+        raise InputError(
+            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
+            f"{' '.join(needed)}"
+        )
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
