@@ -71,6 +71,17 @@ def test_the_list_of_commands(monkeypatch, capsys):
     assert ended.value.code == 2
 
 
+def test_the_installed_command_finds_code_in_the_current_folder(monkeypatch, tmp_path):
+    """Its own `sys.path` begins with the folder of the installed program."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["nmt", "train"])
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])
+    paths = []
+    monkeypatch.setattr("runpy.run_module", lambda *given, **named: paths.append(sys.path[0]))
+    dispatcher.main()
+    assert paths == [str(tmp_path)]
+
+
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}
 
 

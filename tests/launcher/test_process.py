@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
+from nmt.data.prepare import prepare
+from omegaconf import open_dict
 
-from hydra_plugins.nmt_process_launcher.launcher import describe_exit, visible_gpus
+from hydra_plugins.nmt_process_launcher.launcher import (
+    describe_exit,
+    text_has_changed,
+    visible_gpus,
+)
+from nmt.config.loading import load
 from tests.helpers.processes import TINY, Ended, Process, run, start
 
 APP = """
@@ -240,6 +247,30 @@ def test_a_job_whose_configuration_has_changed_is_run_again(app):
         ("deep/1-", "plain"),
         ("deep/2-", "plain"),
     ]
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_finished_job_knows_another_text(composer, tmp_path, command):
+    """An evaluation has read no training text."""
+    names = {part: tmp_path / part for part in ("train", "valid")}
+    for name, file in names.items():
+        for side in ("en", "fr"):
+            file.with_suffix(f".{side}").write_text(f"a b {name}\nc d\n")
+    typed = [f"data.{part}.files=[{part}]" for part in names]
+    typed += ["data=text", f"data.root={tmp_path}", f"data.cache={tmp_path}/cache"]
+    config = composer(*typed)
+    with open_dict(config):
+        config.hydra = {}
+    training = load(composer(*typed))
+    read = prepare(training.data, training.tokenizer).identified()
+    results = tmp_path / "results.json"
+    results.write_text(json.dumps({"text": read if command == "train" else None}))
+    assert not text_has_changed(config, results)
+    names["valid"].with_suffix(".fr").write_text("a b\nc e\n")
+    assert text_has_changed(config, results) == (command == "train")
+    names["valid"].with_suffix(".fr").unlink()
+    assert not text_has_changed(config, results)  # there is nothing to compare with
+    assert not text_has_changed(config, tmp_path / "unfinished.json")
 
 
 def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):

@@ -8,8 +8,8 @@ import torch
 
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
-from nmt.models import build_model
-from nmt.models.optimizer import make_optimizer
+from nmt.models import build_model, optimizer
+from nmt.models.optimizer import make_optimizer, replace_optimizer
 from nmt.utils.errors import InputError
 
 ADADELTA = OptimizerConfig(options={"rho": 0.95, "eps": 1e-6})
@@ -170,3 +170,32 @@ def test_adadelta_as_a_kernel(options, dtype, kernel):
     made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1, True)
     assert type(made["optimizer"]).__name__ == ("FusedAdadelta" if kernel else "Adadelta")
     assert made["optimizer"].defaults.items() >= (options | {"lr": 0.5, "foreach": True}).items()
+
+
+@pytest.mark.parametrize("target", ["torch.optim.Adam", "torch.optim.AdamW"])
+def test_another_optimizer_goes_on_at_the_update_of_a_checkpoint(target):
+    """With its own settings and the rate of its own schedule; sums stay those of the same class."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    before = make_optimizer([parameter], OptimizerConfig(**ADAM, lr=0.5), 10)
+    for _ in range(6):
+        parameter.grad = torch.ones(1)
+        before["optimizer"].step()
+    checkpoint = {
+        "global_step": 6,
+        "optimizer_states": [before["optimizer"].state_dict()],
+        "lr_schedulers": [before["lr_scheduler"]["scheduler"].state_dict()],
+    }
+    rule = OptimizerConfig(target, lr=0.2, options={"eps": 0.3}, schedule=schedule("linear"))
+    replace_optimizer(checkpoint, make_optimizer([parameter], rule, 10), target == ADAM["_target_"])
+    after = make_optimizer([parameter], rule, 10)
+    after["optimizer"].load_state_dict(checkpoint["optimizer_states"][0])
+    after["lr_scheduler"]["scheduler"].load_state_dict(checkpoint["lr_schedulers"][0])
+    group = after["optimizer"].param_groups[0]
+    assert (group["eps"], group["lr"]) == (0.3, pytest.approx(0.2 * 4 / 10))
+    kept = after["optimizer"].state_dict()["state"]
+    assert [int(state["step"]) for state in kept.values()] == (
+        [6] if target == ADAM["_target_"] else []
+    )
+    after["optimizer"].step()
+    after["lr_scheduler"]["scheduler"].step()
+    assert group["lr"] == pytest.approx(0.2 * 3 / 10)

@@ -11,6 +11,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 
 from nmt.cli.composition import LISTS, PLUS, conf_folder
@@ -21,6 +22,8 @@ from nmt.config.overrides import flatten, is_within
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied, register_once
+from tests.helpers.processes import TINY as QUICK_TINY
+from tests.helpers.produced import QUICK, files, results
 
 TINY = ("+experiment=rnnsearch50", "regime=tiny")
 CHOSEN = (
@@ -231,3 +234,84 @@ def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
     history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
     config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
     assert (config.search.beam_size, config.seed) == (1, 1)
+
+
+def test_the_effects_of_keys():
+    """Of a key, an entry of a dictionary, and keys that are not declared."""
+    effects = {
+        "model.hidden": "weights",
+        "model.scoring.mine": "weights",
+        "model.dropout": "training",
+        "trainer.max_time": "length",
+        "trainer.limit_train_batches": "training",
+        "trainer.strategy": "machine",
+        "optimizer.options.betas": "training",
+        "data.test.mine.source": "tests",
+        "data.root": "machine",
+        "logger.wandb.offline": "local",
+        "phrase_based.reordering": "training",
+    }
+    assert {key: effect_of(TrainConfig, key) for key in effects} == effects
+
+
+class TestCommands:
+    """What is typed over the checkpoint of a trained run."""
+
+    LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
+
+    @pytest.mark.parametrize(
+        ("typed", "refusal"),
+        [
+            (
+                "experiment=rnnsearch30 regime=laptop trainer.max_steps=14",
+                "experiment=rnnsearch30: the run was started with experiment=rnnsearch50; use that",
+            ),
+            (
+                "regime=laptop trainer.max_steps=14",
+                "regime=laptop: the run was started with regime",
+            ),
+            ("size=paper trainer.max_steps=14", "model.alignment=1000: the run was started with"),
+            ("", f"{LAST}: its training ended at update 12 of 12; type trainer.max_steps=N"),
+        ],
+    )
+    def test_refusals(self, program, rnnsearch, typed, refusal):
+        ended = program("train", self.LAST, *typed.split(), "hydra.run.dir=refused", *QUICK)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
+
+    def test_a_debug_group_acts(self, program, rnnsearch):
+        """One batch after the stored update, and nothing is kept."""
+        ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *QUICK)
+        assert ended.code == 0, ended.err
+        assert "update 13: validation" in ended.err
+        assert files(program.folder / "fdr") == {"train.log", ".lock"} | {
+            f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")
+        }
+
+    def test_an_optimizer_acts_and_the_record_says_what_ran(self, program, rnnsearch):
+        typed = (self.LAST, "optimizer=adadelta", "schedule=constant", "data.max_length=30")
+        ended = program(
+            "train", *typed, "trainer.max_steps=13", "hydra.run.dir=other", *QUICK, figures=False
+        )
+        assert ended.code == 0, ended.err
+        content = results(program.folder / "other")
+        names = [content[key] for key in ("name", "experiment", "regime", "max_length")]
+        assert names == ["RNNsearch-30", "rnnsearch50", "tiny", 30]
+        assert content["config"]["optimizer"]["_target_"] == "torch.optim.Adadelta"
+        made = torch.load(program.folder / "other/checkpoints/last.ckpt", weights_only=True)
+        [optimizer] = made["optimizer_states"]
+        assert optimizer["param_groups"][0]["rho"] == 0.95
+        assert int(optimizer["state"][0]["step"]) == 1
+        assert f"{' '.join(typed)} trainer.max_steps=13" in content["command"]
+
+    def test_epochs_replace_the_updates_of_the_regime(self, program):
+        """400 pairs are 25 batches of 16; the regime ends at 12 updates."""
+        typed = (
+            *QUICK_TINY,
+            "trainer.max_epochs=1",
+            "evaluation.valid_sentences=0",
+            "hydra.run.dir=e",
+        )
+        ended = program("train", *typed, figures=False)
+        assert ended.code == 0, ended.err
+        assert results(program.folder / "e")["train"]["updates"] == 25
