@@ -56,7 +56,8 @@ def apply_overrides(
     keys = [p for o in typed if o not in groups for p in flatten({o.key_or_group: o.value()})]
     for path in keys:
         if not _declares(schema, path):
-            raise InputError(f"{path}: no such key; {OF_TRAINING}")
+            known = OF_TRAINING if _declares(TrainConfig, path) else "--help lists keys and groups"
+            raise InputError(f"{path}: no such key; {known}")
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
     if groups or schema is TrainConfig:  # a key may change others by an interpolation

@@ -100,6 +100,7 @@ class Training:
         self.data = TranslationData(text, config)
         log.info(describe_training(config, self.model, trainer))
         path = run.checkpoint.path if run.checkpoint else None
+        self.record.continues = path not in (None, run.folder.last, run.folder.best)
         if run.checkpoint and config.trainer.get("fast_dev_run"):
             # Lightning counts its batches from the start of the training
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update

@@ -37,6 +37,7 @@ class TrainingRecord(pl.Callback):
         seconds: time of the updates.
         hours: time of training over all resumes, up to the last checkpoint.
         stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
+        continues: a new run continues a checkpoint of another one, also if that ended early.
     """
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ class TrainingRecord(pl.Callback):
         self.words = self.sentences = 0
         self.seconds = self.hours = 0.0
         self.stopped_early = ""
+        self.continues = False
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
         self._clock: float | None = None  # start of the time that is not yet in `seconds`
         self._begun = self._logged = time.monotonic()
@@ -77,6 +79,8 @@ class TrainingRecord(pl.Callback):
                 state["dirpath"] = str(here)
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.continues:
+            self.stopped_early = ""
         trainer.should_stop = bool(self.stopped_early)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -204,6 +204,19 @@ def test_a_group_of_the_users_own_is_refused(composer, own, command, word, refus
 
 
 @pytest.mark.parametrize(
+    ("typed", "refusal"),
+    [
+        ("+foo=1", "foo: no such key; --help lists keys and groups"),
+        ("+data.tset.mine.source=f", "data.tset.mine.source: no such key; --help lists"),
+        ("+data.max_length=9", "data.max_length: no such key; it belongs to the training run"),
+    ],
+)
+def test_an_evaluation_has_no_key_that_it_does_not_use(composer, typed, refusal):
+    with pytest.raises(InputError, match=f"^{refusal}"):
+        applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", typed])
+
+
+@pytest.mark.parametrize(
     ("typed", "expected"),
     [
         ("data.max_length=30", {"name": "RNNsearch-30*", "data.max_length": 30}),
@@ -306,12 +319,23 @@ class TestCommands:
         content = results(program.folder / "other")
         names = [content[key] for key in ("name", "experiment", "regime", "max_length")]
         assert names == ["RNNsearch-30", "rnnsearch50", "tiny", 30]
+        assert [content["config"][key] for key in ("name", "experiment", "regime")] == names[:3]
         assert content["config"]["optimizer"]["_target_"] == "torch.optim.Adadelta"
         made = torch.load(program.folder / "other/checkpoints/last.ckpt", weights_only=True)
         [optimizer] = made["optimizer_states"]
         assert optimizer["param_groups"][0]["rho"] == 0.95
         assert int(optimizer["state"][0]["step"]) == 1
         assert f"{' '.join(typed)} trainer.max_steps=13" in content["command"]
+
+    def test_a_run_that_ended_early_is_continued_without_the_callback(self, program):
+        """It ends at its first validation, where the NLL is below the threshold."""
+        typed = ("callbacks=early_stopping", "+callbacks.early_stopping.stopping_threshold=99")
+        ended = program("train", *QUICK_TINY, *typed, "hydra.run.dir=early", figures=False)
+        assert results(program.folder / "early")["train"]["updates"] == 6
+        typed = ("ckpt_path=early/checkpoints/last.ckpt", "callbacks=none", "hydra.run.dir=late")
+        ended = program("train", *typed, figures=False)
+        assert ended.code == 0, ended.err
+        assert results(program.folder / "late")["train"]["updates"] == 12
 
     def test_epochs_replace_the_updates_of_the_regime(self, program):
         """400 pairs are 25 batches of 16; the regime ends at 12 updates."""
