@@ -187,7 +187,7 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
         fixed = effect == WEIGHTS or path in ("experiment", "regime")
         if fixed or (resumed and effect not in RESUMABLE):
             raise InputError(
-                f"{path}={new}: the run was started with {path}={old}; use that value to continue it, "
+                f"{path}={new}: the run was started with {path}={old}; keep that to continue it, "
                 "or start a new run"
             )
 

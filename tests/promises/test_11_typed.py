@@ -286,7 +286,7 @@ class TestCommands:
         [
             (
                 "experiment=rnnsearch30 regime=laptop trainer.max_steps=14",
-                "experiment=rnnsearch30: the run was started with experiment=rnnsearch50; use that",
+                "experiment=rnnsearch30: the run was started with experiment=rnnsearch50; keep that",
             ),
             (
                 "regime=laptop trainer.max_steps=14",
