@@ -379,10 +379,9 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
     )
     if not text or config.get("ckpt_path"):
         return False
-    from nmt.data.prepare import prepare
-
     from nmt.config.code import user_code
     from nmt.config.loading import load
+    from nmt.data.preparation import prepare
 
     own = copy.deepcopy(config)
     with open_dict(own):

@@ -93,6 +93,9 @@ def explain(error: BaseException, schema: type) -> str:
         key, equals, value = error.override.partition("=")
         if not equals and "checkpoint" in {entry.name for entry in dataclasses.fields(schema)}:
             return f"{key}: type checkpoint={key}"
+        if key.startswith("+systems."):
+            name = key.removeprefix("+systems.")
+            return f"{key}: Hydra cannot read this name; type 'systems={{{name}: {value}}}'"
         quoted = '"' + value.replace('"', r"\"") + '"'
         return f"{error.override}: {lines[0]}\nquote special characters twice: '{key}={quoted}'"
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):

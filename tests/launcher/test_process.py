@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from nmt.data.prepare import prepare
 from omegaconf import open_dict
 
 from hydra_plugins.nmt_process_launcher.launcher import (
@@ -19,6 +18,7 @@ from hydra_plugins.nmt_process_launcher.launcher import (
     visible_gpus,
 )
 from nmt.config.loading import load
+from nmt.data.preparation import prepare
 from tests.helpers.processes import TINY, Ended, Process, run, start
 
 APP = """

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.code import reject_untrusted_targets, user_code
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema import Config, ModelConfig, to_containers
 from nmt.data.batch import collate
 from nmt.data.vocabulary import WordVocabulary
 from nmt.models import build_model
@@ -139,5 +139,8 @@ def test_one_rank_alone_goes_on_with_the_sums_of_all(main):
     model._trainer = SimpleNamespace(is_global_zero=main)
     vocabulary = WordVocabulary(["a"]).state()
     stored = {"source_vocabulary": vocabulary, "target_vocabulary": vocabulary}
-    model.on_load_checkpoint({"nmt": stored, "log_sums": [12.5, 5.0]})
+    hyper_parameters = {"config": to_containers(model.config)}
+    model.on_load_checkpoint(
+        {"nmt": stored, "log_sums": [12.5, 5.0], "hyper_parameters": hyper_parameters}
+    )
     assert model.log_sums.values.tolist() == ([12.5, 5.0] if main else [0.0, 0.0])

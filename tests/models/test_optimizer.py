@@ -8,7 +8,7 @@ import torch
 
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
-from nmt.models import build_model, optimizer
+from nmt.models import build_model
 from nmt.models.optimizer import make_optimizer, replace_optimizer
 from nmt.utils.errors import InputError
 

@@ -142,7 +142,8 @@ def test_every_batch_of_every_rank_has_random_numbers_of_its_own():
 def test_heatmaps_of_all_ranks_are_logged_in_order(monkeypatch):
     monkeypatch.setattr(callbacks, "gather", lambda rows: [rows, [{"id": 2}, {"id": 7}]])
     logged: list[Any] = []
-    heatmaps = callbacks.Heatmaps([10], lambda *given: logged.append(given))
+    monkeypatch.setattr(callbacks, "log_heatmaps", lambda *given: logged.append(given))
+    heatmaps = callbacks.Heatmaps([10])
     heatmaps.rows = [{"id": 5}]
     trainer: Any = SimpleNamespace(
         is_global_zero=True, loggers=["logger"], global_step=3, sanity_checking=False
