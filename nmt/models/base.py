@@ -92,7 +92,8 @@ class Translator(pl.LightningModule, ABC):
         is_last = (index + 1) % trainer.accumulate_grad_batches == 0
         if is_last and (trainer.global_step + 1) % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             nll, words = self.log_sums.compute()
-            self.log("train/nll_per_word", nll / words, prog_bar=True)
+            # on the CPU: Lightning reads the numbers of its progress bar at every update
+            self.log("train/nll_per_word", (nll / words).cpu(), prog_bar=True)
             self.log_sums.reset()
 
     def on_validation_start(self) -> None:

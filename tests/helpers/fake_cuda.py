@@ -59,8 +59,12 @@ class Launches(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         name = func.overloadpacket.__name__
+        if name == "_local_scalar_dense":  # `item`, `float`, `bool`: what is read is 1
+            if args[0].device.type == "cuda":
+                self.blocking.append(f"{func}: {tuple(args[0].shape)}")
+            return 1
+        result = func(*args, **kwargs)
         if func.is_view or any(part in name for part in NOTHING):
             return result
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
@@ -167,6 +171,9 @@ def fake_cuda() -> Iterator[Launches]:
             patches.enter_context(patch.object(kernel, "run", _launcher(launches)))
         same = patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True)
         patches.enter_context(same)  # a copied tensor has its mode copied, and cannot meet others
+        # Lightning copies what it logs
+        copied = patch.object(Tensor, "__deepcopy__", lambda tensor, _: tensor.detach().clone())
+        patches.enter_context(copied)
         patches.enter_context(FakeTensorMode())
         patches.enter_context(launches)
         yield launches
