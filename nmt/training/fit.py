@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import signal
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -21,7 +22,6 @@ from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
 from nmt.data.vocabulary import WORDS
-from nmt.fused import backend_of
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import (
     learn_dictionary,
@@ -38,7 +38,7 @@ from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
-from nmt.utils.errors import InputError, first_line
+from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
 
@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
+FAILED_GPU = re.compile(r"CUDA error|Triton Error \[CUDA\]|CUBLAS_STATUS|NCCL error")
 DICTIONARY_SAMPLE = 20_000  # training pairs to search for rare words
 
 
@@ -115,7 +116,18 @@ class Training:
                 launcher.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
             if isinstance(error, MisconfigurationException):  # such as a score that nobody logs
                 raise InputError(first_line(error)) from error
+            if isinstance(error, RuntimeError) and FAILED_GPU.search(str(error)):
+                raise RunError(self._gpu_failure(error)) from error
             raise
+
+    def _gpu_failure(self, error: BaseException) -> str:
+        """Returns the message for an error after which this process cannot use the GPU."""
+        begun = self.run.folder.last.is_file()
+        again = f"resume={self.run.folder.path}" if begun else "the same command"
+        return (
+            f"the GPU has failed ({first_line(error)}); type {again}, and if it fails again, with "
+            "model.kernels=false model.graphs=false"
+        )
 
     def finish(self) -> tuple[Model, dict[str, Any]]:
         """Returns the model of the best checkpoint, or of the last one if no best exists, and its outcome.
@@ -205,16 +217,16 @@ def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
     return (
         f"training {config.name} ({size} parameters, scoring {scoring}, "
         f"{config.model.recurrence} recurrence) {length} on {devices}{name_of(device)}, "
-        f"precision {trainer.precision}, {describe_acceleration(model, device)}"
+        f"precision {trainer.precision}{reason_for_cpu(config.trainer['accelerator'], device)}"
     )
 
 
-def describe_acceleration(model: Any, device: torch.device) -> str:
-    """Returns whether updates use kernels and CUDA graphs, or why no GPU is used."""
-    if device.type != "cuda":
-        return why_no_gpu() or "the GPU is not used"
-    kernels = backend_of(model.network).has_kernels(device)
-    return (
-        f"{'Triton' if kernels else 'no Triton'} kernels, "
-        f"{'CUDA' if model.graphs.enabled else 'no CUDA'} graphs"
-    )
+def reason_for_cpu(accelerator: str, device: torch.device) -> str:
+    """Returns why no GPU is used, as the end of a line; empty on a GPU.
+
+    `trainer=cpu` must not touch a GPU, which another process may occupy.
+    """
+    if device.type == "cuda":
+        return ""
+    reason = "" if accelerator == "cpu" else why_no_gpu()
+    return f", {reason or 'the GPU is not used'}"

@@ -26,7 +26,12 @@ THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
-    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster, else to 32-true."""
+    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster, else to 32-true.
+
+    Raises InputError for float16: its gradients underflow, since graphs compute them unscaled.
+    """
+    if str(precision).partition("-")[0] == "16":
+        raise InputError(f"trainer.precision={precision}: type bf16-mixed or 32-true, or auto")
     if precision != "auto":
         return "32-true" if precision == "32" else precision
     if uses_gpu(accelerator):
@@ -44,13 +49,17 @@ def uses_gpu(accelerator: str) -> bool:
 
 
 def resolve_accelerator(accelerator: str) -> str:
-    """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for a GPU that is unusable.
+    """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for a device that is unusable.
 
     Lightning's `auto` may choose a device without float64, which sums of scores need.
     """
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
             f"trainer.accelerator={accelerator}: {reason}; type trainer.accelerator=cpu, or auto"
+        )
+    if accelerator == "mps":
+        raise InputError(
+            "trainer.accelerator=mps: Apple's GPUs are not supported; type cpu, or auto"
         )
     if accelerator in ("auto", "gpu"):
         return "cuda" if uses_gpu(accelerator) else "cpu"

@@ -144,6 +144,23 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
     check_same(folder, whole)
 
 
+def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
+    """CUDA then fails every call of the process, also those of Lightning's own end of a training."""
+    folder = whole.parent / "illegal"
+    error = "RuntimeError('CUDA error: an illegal memory access was encountered\\nCompile with')"
+    teardown = "nmt.models.base:Translator.teardown"
+    hook = f"fail({BATCH!r}, 7, {error})\nfail({teardown!r}, 1, {error})"
+    ended = train(folder, hook=hook)
+    assert ended.code == 1
+    [line] = [line for line in ended.err.splitlines() if line.startswith("nmt: ")]
+    assert "the GPU has failed (CUDA error: an illegal memory access was encountered)" in line
+    assert f"; type resume={folder}/run, and if it fails again" in line
+    assert "Traceback" not in ended.err
+    assert checkpoint(folder, "last")["global_step"] == 4
+    assert train(folder).code == 0
+    check_same(folder, whole)
+
+
 def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     typed = ("trainer.accumulate_grad_batches=2", "data.workers=1", "callbacks=ema")
     typed += ("data.batch_tokens=300", "trainer.max_steps=8", "trainer.val_check_interval=8")

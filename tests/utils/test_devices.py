@@ -2,19 +2,16 @@
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from nmt.fused import backend_of
-from nmt.training.fit import describe_acceleration
+from nmt.training.fit import reason_for_cpu
 from nmt.training.trainer import make_strategy
 from nmt.utils import devices
 from nmt.utils.devices import set_threads
 from nmt.utils.errors import InputError
 from tests.helpers import ROOT
-from tests.layers.nets import make
 
 CARD = "NVIDIA Tesla V100"
 
@@ -65,19 +62,27 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
         with pytest.raises(InputError, match=r"^trainer\.accelerator=gpu: .*\S; type") as refused:
             devices.resolve_accelerator("gpu")
         assert "\n" not in str(refused.value)
-        model = SimpleNamespace(graphs=SimpleNamespace(enabled=True))
-        assert describe_acceleration(model, torch.device("cpu")) == devices.why_no_gpu()
+        assert reason_for_cpu("auto", torch.device("cpu")) == f", {devices.why_no_gpu()}"
 
 
-@pytest.mark.parametrize("kernels", [True, False])
-def test_what_is_said_of_a_gpu(kernels, monkeypatch):
-    machine(monkeypatch, cuda=True)
-    monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
-    network = make(recurrence="fused", kernels=kernels)
-    backend_of(network).verify = lambda device: True
-    model = SimpleNamespace(graphs=SimpleNamespace(enabled=kernels), network=network)
-    expected = ("Triton kernels, CUDA graphs", "no Triton kernels, no CUDA graphs")[not kernels]
-    assert describe_acceleration(model, torch.device("cuda", 0)) == expected
+def test_the_cpu_is_chosen_without_touching_the_gpu(monkeypatch):
+    """Another process may occupy it, and a context takes memory and time."""
+    machine(monkeypatch, cuda=True, fault=AssertionError("the GPU was used"))
+    assert devices.resolve_accelerator("cpu") == "cpu"
+    assert devices.resolve_precision("32-true", "cpu") == "32-true"
+    assert reason_for_cpu("cpu", torch.device("cpu")) == ", the GPU is not used"
+    assert reason_for_cpu("gpu", torch.device("cuda", 0)) == ""
+
+
+@pytest.mark.parametrize("precision", ["16-mixed", "16-true", "16", 16])
+def test_float16_is_refused(precision):
+    with pytest.raises(InputError, match=r"^trainer\.precision=16.*: type bf16-mixed or 32-true"):
+        devices.resolve_precision(precision, "cpu")
+
+
+def test_apples_gpus_are_refused():
+    with pytest.raises(InputError, match=r"^trainer\.accelerator=mps: .* type cpu, or auto"):
+        devices.resolve_accelerator("mps")
 
 
 def test_windows_ends_with_a_line():
