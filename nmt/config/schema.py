@@ -149,11 +149,16 @@ class ModelConfig:
     )
     kernels: bool | str = key(
         "auto",
-        "auto: Triton kernels on a GPU, if they compile and compute correctly",
+        "Triton kernels on a GPU, if they compute correctly; auto: if they are faster",
         MACHINE,
-        choices=("auto", False),
+        choices=("auto", True, False),
     )
-    graphs: bool = key(True, "replay each update on a GPU from a CUDA graph", MACHINE)
+    graphs: bool | str = key(
+        "auto",
+        "replay each update on a GPU from a CUDA graph; auto: if it is faster",
+        MACHINE,
+        choices=("auto", True, False),
+    )
     hidden: int = key(256, "hidden units per recurrent network (n; paper: 1000)", minimum=1)
     embedding: int = key(128, "size of word embeddings (m; paper: 620)", minimum=1)
     alignment: int | None = key(

@@ -84,7 +84,7 @@ class TrainingSchedule:
             self.pool_pairs = max(1, min(pool, len(sizes) // batch_size)) * batch_size
         self._starts = [0]  # first update of each pool, computed as needed
         self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # last pool and its batches
-        self._first = len(self._batches(0))  # number of updates in the first pool
+        self.first_pool = len(self._batches(0))  # number of updates
 
     def rows(self, update: int) -> Rows:
         """Returns the rows of update number `update` (from 0), shortest first."""
@@ -105,9 +105,18 @@ class TrainingSchedule:
         before = sum(map(len, self._batches(pool)[:batch])) if batch else 0
         return (pool * self.pool_pairs + before) / len(self._sizes)
 
+    def by_size(self) -> list[int]:
+        """Returns the updates of the first pool by the memory they need, the largest last."""
+
+        def entries(update: int) -> int:
+            rows = self.rows(update)
+            return len(rows) * int(self._sizes[rows].max(axis=0).sum())
+
+        return sorted(range(self.first_pool), key=entries)
+
     def updates_per_epoch(self) -> int:
         """Estimates the number of updates per epoch from the first pool."""
-        return max(1, math.ceil(self._first * len(self._sizes) / self.pool_pairs))
+        return max(1, math.ceil(self.first_pool * len(self._sizes) / self.pool_pairs))
 
     def _place(self, update: int) -> tuple[int, int]:
         """Returns the pool of an update, and the index of its batch in that pool."""

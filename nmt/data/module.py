@@ -43,6 +43,13 @@ class TranslationData(pl.LightningDataModule):
             by_tokens=data.batch_tokens is not None,
         )
 
+    def examples(self) -> tuple[Batch, Batch]:
+        """Returns this rank's share of two updates of the first pool: a middle and the largest one."""
+        accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
+        batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
+        updates = self.schedule.by_size()
+        return batches[accumulate * updates[len(updates) // 2]], batches[accumulate * updates[-1]]
+
     def train_dataloader(self) -> DataLoader[Batch]:
         """The micro-batches of an epoch, from the trainer's current update on.
 

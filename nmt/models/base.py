@@ -19,6 +19,7 @@ from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import Vocabulary, load_vocabulary
 from nmt.fused import backend_of, is_fused
+from nmt.fused.gpu.choice import Way, fastest_way, possible_ways
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.checkpoint import read_checkpoint
@@ -43,6 +44,8 @@ class Translator(pl.LightningModule, ABC):
         network: the `nmt.layers.Network`; translating needs nothing else of the model.
         graphs: the CUDA graphs that compute the training loss.
         vocabularies: source and target vocabulary, from the trainer's data module or a checkpoint.
+        way: what computes the updates of a training on a GPU; None before the first one.
+        kernels_failed: whether a kernel had failed when the checkpoint was written.
         description: further entries of a checkpoint's `nmt`, as plain containers.
     """
 
@@ -51,13 +54,15 @@ class Translator(pl.LightningModule, ABC):
         self.save_hyperparameters(logger=False)
         self.config = load_plain(config)
         self.vocabularies: tuple[Vocabulary, Vocabulary] | None = None
+        self.way: Way | None = None
+        self.kernels_failed = False
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was finite
         self.log_sums = Sums(2)  # NLL and words since the last log entry
         self.held_out = nn.ModuleList()  # a `HeldOutMetrics` per text of a validation or test
         parts = self.parts(self.config.model, source_size)
         self.network = assemble(self.config, parts, target_size)
-        self.graphs = LossGraphs(enabled=self.config.model.graphs and is_fused(self.network))
+        self.graphs = LossGraphs(bool(self.config.model.graphs) and is_fused(self.network))
 
     @staticmethod
     @abstractmethod
@@ -165,8 +170,41 @@ class Translator(pl.LightningModule, ABC):
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
-        kernels = backend_of(self.network).has_kernels(self.network.device)
+        on_gpu = self.network.device.type == "cuda" or self.graphs.rehearse
+        kernels = on_gpu and self.choose_way().kernels
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
+
+    def choose_way(self) -> Way:
+        """Chooses kernels and graphs for the updates on a GPU, the same on all devices.
+
+        What the configuration leaves open is as in the checkpoint of a resumed run. In a new run,
+        rank 0 times the possible ways on a batch of medium length.
+        """
+        trainer, backend = self._trainer, backend_of(self.network)
+        usable = backend.has_kernels(self.network.device)
+        if trainer is not None:  # ranks with other kernels would round their updates differently
+            usable = trainer.strategy.reduce_boolean_decision(usable)
+        model = self.config.model
+        ways = possible_ways(model.kernels, model.graphs, usable, is_fused(self.network))
+        if self.way in ways:
+            ways = [self.way]
+        data = trainer.datamodule if trainer is not None else None  # type: ignore[attr-defined]
+        largest = None
+        if trainer is not None and isinstance(data, TranslationData):
+            self.train()
+            medium, largest = (batch.move_to(self.device).pairs for batch in data.examples())
+            if len(ways) > 1:
+                with trainer.precision_plugin.train_step_context():
+                    if trainer.is_global_zero:
+                        ways = [fastest_way(self.network, medium, ways)]
+                ways = [trainer.strategy.broadcast(ways[0])]
+        self.way = ways[0]
+        self.graphs.enabled = self.way.graphs
+        backend.kernels = self.way.kernels and not self.kernels_failed
+        if trainer is not None and largest is not None and self.way.graphs:
+            with trainer.precision_plugin.train_step_context():
+                self.graphs.reserve(self.network, largest)
+        return self.way
 
     def _updates(self) -> int:
         """Returns the number of updates that the trainer plans; the learning-rate schedule spans them.
@@ -188,6 +226,9 @@ class Translator(pl.LightningModule, ABC):
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = dict(self.description)
+        if self.way is not None:
+            failed = self.way.kernels and not backend_of(self.network).kernels
+            checkpoint["nmt"]["way"] = {**self.way._asdict(), "failed": failed}
         if self.vocabularies is not None:
             for side, vocabulary in zip(("source", "target"), self.vocabularies, strict=True):
                 checkpoint["nmt"][f"{side}_vocabulary"] = vocabulary.state()
@@ -198,6 +239,9 @@ class Translator(pl.LightningModule, ABC):
         Lightning would restore the settings of the stored optimizer, too: other settings replace them.
         """
         stored = checkpoint["nmt"]
+        if "way" in stored:
+            *way, self.kernels_failed = stored["way"].values()
+            self.way = Way(*way)
         self.vocabularies = (
             load_vocabulary(stored["source_vocabulary"]),
             load_vocabulary(stored["target_vocabulary"]),

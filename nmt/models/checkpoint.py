@@ -2,7 +2,8 @@
 
 `hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
 `source_vocabulary` and `target_vocabulary` (their states), `fingerprint` (of the training and
-development text) and `typed` (overrides of the command line). Once a run is finished, its best
+development text), `typed` (overrides of the command line) and, on a GPU, `way` (whether updates use
+`kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its best
 checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
 and shortlists of words, `dictionary` (source word to target word). All are plain containers.
 """

@@ -186,6 +186,7 @@ class Training:
             "precision": str(self.trainer.precision),
             **self.record.rates(),
             "peak_memory": peak_memory(device),
+            **(self.model.way._asdict() if device.type == "cuda" else {}),
         }
 
     def _on_sample(

@@ -173,6 +173,21 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, on_cpu
     assert broken.left == -1
 
 
+def test_a_kernel_that_fails_in_validation_or_translation(launched, on_cpu, monkeypatch):
+    """Likelihoods and hypotheses of PyTorch's operations, after one warning."""
+    expected = make(recurrence="fused", dtype=torch.float32, kernels=False)
+    source, mask, *target = batch()
+    with torch.no_grad():
+        for compute in (
+            lambda net: net(source, mask, *target).nll,
+            lambda net: net.begin(source, mask)[1].hidden,
+        ):
+            net = make(recurrence="fused", dtype=torch.float32)
+            monkeypatch.setattr(on_cpu, "compute_gates", Mock(side_effect=out_of_resources()))
+            assert torch.equal(compute(net), compute(expected))
+            on_cpu.compute_gates.assert_called_once()
+
+
 def test_kernels_stay_after_a_lack_of_memory(on_cpu):
     runs = Backend(kernels=True)
     compute = Mock(side_effect=torch.OutOfMemoryError)
@@ -223,16 +238,10 @@ def test_without_triton(goes_on, monkeypatch):
     goes_on("Triton is not installed")
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (RuntimeError("operation not permitted when stream is capturing"), "not permitted"),
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "out of memory"),
-    ],
-)
 @pytest.mark.parametrize("captured", [0, 1])  # shapes that were captured before
-def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
+def test_a_capture_that_fails(captured, goes_on, monkeypatch):
     """Everything that the graphs held is freed."""
+    error = RuntimeError("operation not permitted when stream is capturing")
     capture = graphs.LossGraph
     held = weakref.WeakSet()
 
@@ -243,13 +252,38 @@ def test_a_capture_that_fails(error, said, captured, goes_on, monkeypatch):
         return capture(batch, *rest)
 
     monkeypatch.setattr(graphs, "LossGraph", fail)
-    way = goes_on(said)
+    way = goes_on("not permitted")
     error.__traceback__ = None
     gc.collect()
     assert way.failed
     assert not way.graphs
     assert not way.gradients
     assert not held
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_capture_without_memory(failing, stuck, goes_on, monkeypatch):
+    """Its shape has no graph and the other one does, unless the generator cannot be used."""
+    capture = graphs.LossGraph
+    captures = iter(range(1, 9))
+
+    def fail(*given):
+        if next(captures) == failing:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return capture(*given)
+
+    monkeypatch.setattr(graphs, "LossGraph", fail)
+    monkeypatch.setattr(graphs, "is_stuck", lambda generator: stuck)
+    way = goes_on("out of memory")
+    assert way.failed == stuck
+    held = [graph is not None for graph in way.graphs.values()]
+    assert held == ([] if stuck else [failing == 2, failing == 1])
+    assert next(captures) == (failing if stuck else 2) + 1
+
+
+def test_a_generator_in_use_is_not_stuck():
+    assert not graphs.is_stuck(torch.default_generator)
 
 
 class Captured:

@@ -3,9 +3,9 @@
 A loop over a sentence launches hundreds of small kernels. A CUDA graph launches them all at once, but
 only on the memory that it was captured with. So each padded shape has one graph of the loss and its
 gradients. The graph reads a copy of the batch and writes the gradients to buffers that all shapes
-share. Nothing else is kept between replays: all graphs use one memory pool, as large as the largest
-shape needs. `Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary
-backward pass.
+share. Nothing else is kept between replays, so all graphs use one memory pool. The largest shape is
+captured first: the blocks of a smaller one would not fit it, and the pool would grow with each shape.
+`Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary backward pass.
 
 B batch, S source length, T target length.
 """
@@ -44,8 +44,9 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    After a failed capture, logs a warning and computes every loss without graphs. Batches are still
-    padded, since the masks of dropout depend on their shape.
+    After a failed capture, logs a warning and computes every loss without graphs; after one that
+    lacked memory, the losses of its shape. Batches are still padded, since the masks of dropout depend
+    on their shape.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
@@ -53,7 +54,7 @@ class LossGraphs:
             of replayed.
 
     Attributes:
-        graphs: graphs by padded shape, compute dtype and mode of the network.
+        graphs: graphs by padded shape, compute dtype and mode of the network; None without memory.
         failed: whether a capture has failed.
     """
 
@@ -74,7 +75,7 @@ class LossGraphs:
 
         Graphs hold addresses of cuBLAS workspaces. Lightning frees these at the start and end of `fit`.
         """
-        self.graphs: dict[Any, LossGraph] = {}
+        self.graphs: dict[Any, LossGraph | None] = {}
         self.gradients: list[Tensor] = []
         self._addresses: list[int] = []
         self._pool: Any = None
@@ -85,17 +86,23 @@ class LossGraphs:
         if not used or not torch.is_grad_enabled():
             return network.loss(*words)
         words = pad_batch(*words)
-        named = {name: p for name, p in network.named_parameters() if p.requires_grad}
-        graph = None if self.failed else self._graph(network, named, words)
+        named = trained_parameters(network)
+        graph = self._graph(network, named, words)
         if graph is None:
             return network.loss(*words)
         loss: Tensor = Replay.apply(self, graph, words, *named.values())
         return loss
 
+    def reserve(self, network: Network, words: Words) -> None:
+        """Captures the graph of a batch. Called first for the largest batch, it saves memory."""
+        self._graph(network, trained_parameters(network), pad_batch(*words))
+
     def _graph(
         self, network: Network, named: Mapping[str, Tensor], words: Words
     ) -> LossGraph | None:
         """Returns the graph of a padded shape, or None if the capture failed."""
+        if self.failed:
+            return None
         addresses = [p.data_ptr() for p in named.values()]
         if addresses != self._addresses:
             self.clear()
@@ -110,6 +117,12 @@ class LossGraphs:
             state = generator.get_state()
             try:
                 self.graphs[key] = self._capture(network, named, words)
+            except torch.OutOfMemoryError as error:
+                self.graphs[key] = None
+                log.warning(
+                    "no memory for a CUDA graph of %d sentences of %d words: updates of this size run "
+                    "without one (%s)", *words[0].shape, first_line(error),
+                )  # fmt: skip
             except Exception as error:
                 self.failed = True
                 log.warning(
@@ -117,7 +130,8 @@ class LossGraphs:
                     "set model.graphs=false to disable CUDA graphs", first_line(error),
                 )  # fmt: skip
             # not inside `except`: there the traceback still holds the tensors, and nothing would be freed
-            if self.failed:
+            if self.failed or (self.graphs[key] is None and is_stuck(generator)):
+                self.failed = True
                 self.clear()
                 release(generator)
             generator.set_state(state)  # a capture must not change the dropout of later steps
@@ -149,6 +163,10 @@ class LossGraphs:
         with torch.cuda.stream(current), capture:  # restores the stream even if the capture fails
             loss = compute()
         return LossGraph(batch, loss, graph.replay)
+
+
+def trained_parameters(network: Network) -> dict[str, Tensor]:
+    return {name: p for name, p in network.named_parameters() if p.requires_grad}
 
 
 class Replay(Function):
@@ -215,10 +233,19 @@ def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: 
     return source, source_mask, pad(target, target_padding), pad(target_mask, target_padding)
 
 
-def release(generator: Any) -> None:
-    """Frees the memory of a failed capture, and resets the random generator.
+def is_stuck(generator: torch.Generator) -> bool:
+    """Whether a failed capture has left the generator in capture mode: it then draws no numbers."""
+    try:
+        torch.empty(1, device=generator.device).uniform_(generator=generator)
+    except RuntimeError:
+        return True
+    return False
 
-    A failed capture leaves the generator in capture mode. A new state resets it.
+
+def release(generator: Any) -> None:
+    """Frees the memory of a failed capture, and takes the random generator out of capture mode.
+
+    The generator gets a new state, which graphs that were captured before would not see.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

@@ -1,0 +1,98 @@
+"""The choice of kernels and graphs at the start of a training: by times, by keys, by a checkpoint."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+
+import pytest
+import torch
+
+from nmt.fused import backend, backend_of
+from nmt.fused.gpu import choice, graphs
+from nmt.fused.gpu.choice import Way, fastest_way, possible_ways
+from tests.layers.nets import batch, make
+
+ALL = [Way(True, True), Way(True, False), Way(False, True), Way(False, False)]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "use_graphs", "usable", "fused", "expected"),
+    [
+        ("auto", "auto", True, True, ALL),
+        ("auto", "auto", False, True, ALL[2:]),
+        ("auto", "auto", True, False, [ALL[1], ALL[3]]),
+        ("auto", False, True, True, [ALL[1], ALL[3]]),
+        (True, True, True, True, ALL[:1]),
+        (True, True, False, False, ALL[3:]),
+        (False, "auto", True, True, ALL[2:]),
+    ],
+)
+def test_what_the_keys_leave_open(kernels, use_graphs, usable, fused, expected):
+    assert possible_ways(kernels, use_graphs, usable, fused) == expected
+
+
+@pytest.fixture
+def net(monkeypatch):
+    """A net on a CPU that passes for a GPU, with PyTorch's operations for kernels."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from nmt.fused import steps
+    from nmt.fused.gpu import kernels
+
+    monkeypatch.setattr(backend, "launches_on", lambda device: True)
+    for name in ("compute_gates", "next_state", "candidate_backward", "reset_backward"):
+        monkeypatch.setattr(kernels, name, getattr(steps, name))
+    for name in ("attention_steps", "word_nll"):
+        monkeypatch.setattr(kernels, name, getattr(steps, name))
+    network = make(recurrence="fused", dtype=torch.float32)
+    backend_of(network).verify = None
+    return network
+
+
+@pytest.fixture
+def timed(net, monkeypatch):
+    """timed(milliseconds): the fastest way if updates in each way take so long, in the order of `ALL`.
+
+    An update of each way reads the clock twice.
+    """
+
+    def run(*milliseconds):
+        turns = 2 + choice.TURNS
+        clock = itertools.accumulate(each for ms in milliseconds for each in [0, ms / 1e3] * turns)
+        return fastest_way(net, batch(), ALL, lambda: next(clock))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "best"),
+    [
+        ((7, 20, 30, 90), 0),
+        ((40, 20, 30, 90), 1),
+        ((40, 38, 30, 90), 2),
+        ((40, 38, 30, 8), 3),
+        ((22, 20, 21, 20), 0),  # too close to call: the order decides
+    ],
+)
+def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
+    caplog.set_level(logging.INFO)
+    state = torch.get_rng_state()
+    assert timed(*milliseconds) == ALL[best]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(parameter.grad is None for parameter in net.parameters())
+    [line] = caplog.messages
+    assert line.startswith(f"updates are computed with {ALL[best]}: ")
+    assert f"{milliseconds[1]}.0 ms with Triton kernels and no CUDA graphs" in line
+
+
+def test_a_way_that_fails_is_not_taken(timed, monkeypatch, caplog):
+    """A kernel, and then the memory of captures: the times of what is left count."""
+    from nmt.fused.gpu import kernels
+
+    def fail(*given, **options):
+        raise RuntimeError("out of resource")
+
+    monkeypatch.setattr(kernels, "next_state", fail)
+    assert timed(1, 1, 20, 30) == ALL[2]
+    monkeypatch.setattr(graphs, "LossGraph", fail)
+    assert timed(1, 1, 1, 30) == ALL[3]

@@ -1,0 +1,122 @@
+"""Kernels and graphs of a training: chosen once, the same on all ranks, kept by a resumed run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from nmt.config.loading import load
+from nmt.data.module import TranslationData
+from nmt.data.prepare import prepare
+from nmt.fused import backend_of
+from nmt.fused.gpu.choice import Way
+from nmt.fused.gpu.graphs import pad_batch
+from nmt.models import base, build_model
+from nmt.training.callbacks import Seeds
+
+
+@pytest.fixture
+def parts(composer, tmp_path):
+    """The data, and a function that makes the model, whose graphs compute on a CPU."""
+    typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
+    config = load(composer(*typed, "model.dropout=0.3", "data.train.pairs=80"))
+    text = prepare(config.data, config.tokenizer)
+
+    def make():
+        torch.manual_seed(1)
+        model = build_model(config, *map(len, text.vocabularies))
+        model.graphs.rehearse = True
+        return model
+
+    return TranslationData(text, config), make
+
+
+def fit(model, data, folder, *callbacks, path=None):
+    trainer = pl.Trainer(
+        accelerator="cpu",
+        max_steps=4,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+        callbacks=[Seeds(1), *callbacks],
+    )
+    trainer.fit(model, data, ckpt_path=path)
+    return {name: weight.clone() for name, weight in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
+    """The way is not timed again. With graphs, batches are padded, which changes dropout."""
+    data, make = parts
+    fastest = Mock(return_value=Way(False, graphs))
+    monkeypatch.setattr(base, "fastest_way", fastest)
+    kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=2, save_top_k=-1)
+    expected = fit(make(), data, tmp_path, kept)
+    (_, medium, ways), _ = fastest.call_args
+    assert len(medium[0]) == data.config.data.batch_size
+    assert ways == [Way(False, True), Way(False, False)]
+    stored = torch.load(tmp_path / "step=2.ckpt", weights_only=True)["nmt"]["way"]
+    assert stored == {"kernels": False, "graphs": graphs, "failed": False}
+    fastest.return_value = Way(False, not graphs)
+    found = fit(make(), data, tmp_path, path=tmp_path / "step=2.ckpt")
+    fastest.assert_called_once()
+    assert all(torch.equal(found[name], weight) for name, weight in expected.items())
+    other = fit(make(), data, tmp_path)
+    assert not all(torch.equal(other[name], weight) for name, weight in expected.items())
+
+
+def test_the_largest_batch_of_a_pool_is_captured_first(parts, tmp_path, monkeypatch):
+    data, make = parts
+    monkeypatch.setattr(base, "fastest_way", lambda network, words, ways: ways[0])
+    model = make()
+    captured = []
+    model.teardown = lambda stage: captured.extend(model.graphs.graphs)
+    fit(model, data, tmp_path)
+    rows = [data.schedule.rows(update) for update in range(data.schedule.first_pool)]
+    shapes = [pad_batch(*data.prepared.train.batch(each).pairs) for each in rows]
+    entries = [source.numel() + target.numel() for source, _, target, _ in shapes]
+    assert captured[0][0].numel() + captured[0][1].numel() == max(entries)
+    assert len(captured) > 1
+
+
+def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
+    _, make = parts
+    monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
+    for verdict in (True, False):
+        model = make()
+        backend_of(model.network).verify = None
+        strategy = SimpleNamespace(reduce_boolean_decision=lambda mine, all_=verdict: mine and all_)
+        model._trainer = SimpleNamespace(strategy=strategy, datamodule=None)
+        assert model.choose_way() == Way(verdict, True)
+        assert backend_of(model.network).kernels == verdict
+
+
+def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch):
+    """The optimizer's kernel stays, since it has not failed: the updates keep their bits."""
+    _, make = parts
+    monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
+    stored = {}
+    for failed in (True, False):
+        model, resumed = make(), make()
+        for each in (model, resumed):
+            backend_of(each.network).verify = None
+        assert model.choose_way() == Way(True, True)
+        backend_of(model.network).kernels = not failed
+        model._trainer = SimpleNamespace(
+            strategy=SimpleNamespace(reduce=lambda sums, reduce_op: sums)
+        )
+        model.vocabularies = None
+        model.on_save_checkpoint(stored)
+        assert stored["nmt"]["way"] == {"kernels": True, "graphs": True, "failed": failed}
+        *way, resumed.kernels_failed = stored["nmt"]["way"].values()
+        resumed.way = Way(*way)
+        assert resumed.choose_way() == Way(True, True)
+        assert backend_of(resumed.network).kernels != failed
