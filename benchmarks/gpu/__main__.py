@@ -1,11 +1,12 @@
 """Runs the checks and measurements that need a GPU; see docs/performance.md.
 
-    python -m benchmarks.gpu                            # everything, under 10 minutes on one GPU
+    python -m benchmarks.gpu --record gpu.jsonl         # everything, under 10 minutes on one GPU
     python -m benchmarks.gpu --only gradients graphs    # some of it
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints one line of JSON per item as soon as the item has ended. The exit code is 1 if an item failed.
+Prints one line of JSON per item as soon as the item has ended, and appends it to the record. The same
+command then goes on with the items that the record lacks. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -27,21 +28,23 @@ import torch
 
 from benchmarks.gpu import commands, compile, model, speed
 from benchmarks.gpu.setting import Findings, Setting
-from benchmarks.work import Line, print_line
+from benchmarks.work import Line, rounded
 
-# In order of importance, with a time limit in seconds
+# In order of importance, with a time limit in seconds; all limits together are the limit of a run
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
-    "machine": (speed.machine, 60),
-    "compile": (compile.check, 60),
-    "gradients": (model.gradients, 120),
-    "graphs": (model.graphs, 120),
-    "updates": (speed.updates, 120),
-    "parts": (speed.parts, 60),
-    "search": (speed.search, 120),
-    "repeat": (model.repeat, 60),
-    "memory": (model.memory, 60),
-    "train": (commands.train, 180),
-    "resume": (commands.resume, 180),
+    "machine": (speed.machine, 20),
+    "gradients": (model.gradients, 75),
+    "graphs": (model.graphs, 50),
+    "failure": (model.failure, 20),
+    "updates": (speed.updates, 50),
+    "parts": (speed.parts, 20),
+    "ddp": (commands.ddp, 50),
+    "train": (commands.train, 80),
+    "resume": (commands.resume, 70),
+    "memory": (model.memory, 40),
+    "search": (speed.search, 40),
+    "repeat": (model.repeat, 20),
+    "compile": (compile.check, 35),
 }
 LAST_LINES = 12  # of an error that are kept
 
@@ -51,7 +54,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=ITEMS, nargs="+", default=list(ITEMS), metavar="ITEM")
-    parser.add_argument("--minutes", type=float, default=8.5, help="that it may take at most")
+    parser.add_argument("--record", type=Path, help="file of results; items in it are left out")
     parser.add_argument("--rehearse", action="store_true", help="toy sizes, on a CPU")
     parser.add_argument("--compile", action="store_true", help="compile all kernels, and no item")
     parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
@@ -60,18 +63,25 @@ def main() -> None:
         sys.exit(compile.main(args.target))
     if not args.rehearse and not torch.cuda.is_available():
         sys.exit("no GPU can be used; --rehearse needs none")
-    end = time.monotonic() + 60 * args.minutes
+    record: Path = args.record or Path(os.devnull)
+    known = (
+        [json.loads(line)["item"] for line in record.read_text().splitlines()]
+        if record.exists()
+        else []
+    )
+    names = [name for name in args.only if name not in known]
     passed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in args.only:
+    with tempfile.TemporaryDirectory() as folder, record.open("a") as stream:
+        for name in names:
             # a machine that rehearses may be slow, and busy with other work
             seconds = ITEMS[name][1] * (4 if args.rehearse else 1)
-            seconds = max(0.0, min(seconds, end - time.monotonic()))
             line = run_item(name, args.rehearse, Path(folder) / name, seconds)
-            print_line({"item": name, "rehearsed": args.rehearse} | line)
+            line = rounded({"item": name, "rehearsed": args.rehearse} | line)
+            for each in (sys.stdout, stream):
+                print(json.dumps(line), file=each, flush=True)
             passed += line["ok"]
-    print(f"{passed} of {len(args.only)} passed", file=sys.stderr)
-    sys.exit(int(passed < len(args.only)))
+    print(f"{passed} of {len(names)} passed", file=sys.stderr)
+    sys.exit(int(passed < len(names)))
 
 
 def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:

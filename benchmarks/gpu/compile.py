@@ -21,7 +21,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,52 +152,44 @@ def compile_all(target: str) -> Iterator[Line]:
         for source in LENGTHS:
             known = len(found)
             failed: dict[str, str] = {}
-            launches = compiled_launches(gpu_target(target), found, failed)
-            with launches, torch.no_grad():
+            with compiled_launches(gpu_target(target), found, failed), torch.no_grad():
                 runs(source, getattr(torch, dtype))
             at = {"target": target, "S": source, "dtype": dtype}
             for name, error in failed.items():
                 yield {"kernel": name, **at, "error": error}
             for kernel in list(found.values())[known:]:
-                yield {"kernel": kernel.metadata.name, **at, **measured(kernel, target)}
+                yield {"kernel": kernel.metadata.name, **at, **measured(kernel)}
 
 
-def measured(kernel: Any, target: str) -> Line:
+def measured(kernel: Any) -> Line:
     """Returns registers, spills and loads of a compiled kernel."""
-    if "ptx" in kernel.asm:
-        registers, spills = resources_of_ptx(kernel.asm["ptx"], target)
+    if "cubin" in kernel.asm:
+        code, usage = kernel.asm["ptx"], resource_usage(kernel.asm["cubin"])
+        registers, spills = r"REG:(\d+)", r"(?:STACK|LOCAL):(\d+)"
         wide = r"ld\.global\S*\.(?:v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16)|cp\.async\.cg\."
-        loads = len(re.findall(wide, kernel.asm["ptx"]))
     else:
-        assembly = kernel.asm["amdgcn"]
-        registers = total(r"\.vgpr_count:\s+(\d+)", assembly)
-        spills = 4 * total(r"\.vgpr_spill_count:\s+(\d+)", assembly)
-        loads = len(re.findall(r"(?:global|buffer)_load_dwordx4", assembly))
-    shared = kernel.metadata.shared
-    return {"registers": registers, "spills": spills, "shared": shared, "vector_loads": loads}
+        code = usage = kernel.asm["amdgcn"]
+        registers, spills = r"\.vgpr_count:\s+(\d+)", r"\.vgpr_spill_count:\s+(\d+)"
+        wide = r"(?:global|buffer)_load_dwordx4"
+    counts = {
+        name: sum(map(int, re.findall(pattern, usage)))
+        for name, pattern in {"registers": registers, "spills": spills}.items()
+    }
+    return counts | {
+        "shared": kernel.metadata.shared,
+        "vector_loads": len(re.findall(wide, code)),
+    }
 
 
-def total(pattern: str, text: str) -> int:
-    return sum(map(int, re.findall(pattern, text)))
+def resource_usage(cubin: bytes) -> str:
+    """Returns what Triton's copy of cuobjdump prints about registers and memory."""
+    from triton import knobs
 
-
-def resources_of_ptx(ptx: str, target: str) -> tuple[int, int]:
-    """Returns registers per thread and spilled bytes, as reported by Triton's assembler."""
-    from triton.backends.nvidia.compiler import get_ptxas
-
-    architecture = re.search(r"\.target (\w+)", ptx)
-    assert architecture is not None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "kernel.ptx")
-        file.write_text(ptx)
-        log = subprocess.run(
-            [
-                get_ptxas(int(target[3:])).path, "-v", f"--gpu-name={architecture[1]}",
-                str(file), "-o", f"{file}.cubin",
-            ],
-            capture_output=True, text=True, check=True,
-        ).stderr  # fmt: skip
-    return total(r"Used (\d+) registers", log), total(r"(\d+) bytes spill (?:stores|loads)", log)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(cubin)
+        file.flush()
+        command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def is_good(line: Line) -> bool:

@@ -8,7 +8,6 @@ from functools import partial
 from statistics import median
 
 import torch
-from torch import nn
 
 from benchmarks import work
 from benchmarks.gpu.setting import Findings, Setting
@@ -35,8 +34,8 @@ def machine(setting: Setting, findings: Findings) -> None:
             memory_gib=device.total_memory / 2**30,
         )
         findings.check("bf16 is supported", torch.cuda.is_bf16_supported(), equals=True)
-    source = torch.randint(0, 255, (2**20 if setting.rehearse else 2**31,), dtype=torch.uint8)
-    source = source.to(setting.device)
+    entries = 2**20 if setting.rehearse else 2**31
+    source = torch.randint(0, 255, (entries,), dtype=torch.uint8, device=setting.device)
     target = torch.zeros_like(source)
     took = setting.seconds(lambda: target.copy_(source))
     findings.note(copy_gb_per_s=2 * len(source) / took / 1e9)
@@ -48,7 +47,7 @@ def machine(setting: Setting, findings: Findings) -> None:
 
 
 def updates(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of forward and backward, and of cuDNN's LSTM of the same size."""
+    """Measures milliseconds of forward and backward."""
     for rows, length in setting.shapes:
         words = setting.words(length, rows=rows, ragged=False)
         found = {}
@@ -60,23 +59,7 @@ def updates(setting: Setting, findings: Findings) -> None:
         findings.check(f"{shape}: graphs held", len(trainer.graphs.graphs), at_least=1)
         finite = all(gradient.isfinite().all() for gradient in work.gradients_of(trainer.net))
         findings.check(f"{shape}: gradients are finite", finite, equals=True)
-        findings.note(
-            **{f"{shape} ms": found | {"cuDNN's LSTM": 1e3 * lstm(setting, rows, length)}}
-        )
-
-
-def lstm(setting: Setting, rows: int, length: int) -> float:
-    """Measures seconds of PyTorch's bidirectional LSTM in bf16, forward and backward."""
-    layer = nn.LSTM(setting.size.embedding, setting.size.hidden, bidirectional=True)
-    layer = layer.to(setting.device)
-    words = torch.randn(length, rows, setting.size.embedding, device=setting.device)
-
-    def run() -> None:
-        # some CPUs, where the rehearsal runs, have no LSTM in bf16
-        with torch.autocast(setting.device, torch.bfloat16, enabled=not setting.rehearse):
-            layer(words)[0].sum().backward()
-
-    return setting.seconds(run)
+        findings.note(**{f"{shape} ms": found})
 
 
 def parts(setting: Setting, findings: Findings) -> None:

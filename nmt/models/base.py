@@ -19,7 +19,7 @@ from nmt.data.module import TranslationData
 from nmt.data.pairs import Pairs
 from nmt.data.vocabulary import Vocabulary, load_vocabulary
 from nmt.fused import backend_of, is_fused
-from nmt.fused.gpu.choice import Way, fastest_way, possible_ways
+from nmt.fused.choice import Way, fastest_way, possible_ways
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
 from nmt.models.checkpoint import read_checkpoint

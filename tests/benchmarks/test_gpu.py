@@ -51,6 +51,27 @@ def test_how_items_end(monkeypatch, capsys):
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
+def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp_path):
+    record = tmp_path / "gpu.jsonl"
+    items = {"right": (right, 60), "wrong": (wrong, 60)}
+    monkeypatch.setattr(program, "ITEMS", items)
+    for only, run in (("right", ["right"]), ("wrong", ["wrong"]), ("right", [])):
+        command = ["gpu", "--rehearse", "--record", str(record), "--only", only]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit, match=str(int(run == ["wrong"]))):
+            program.main()
+        lines = capsys.readouterr().out.splitlines()
+        assert [json.loads(line)["item"] for line in lines] == run
+    lines = record.read_text().splitlines()
+    assert [json.loads(line)["item"] for line in lines] == ["right", "wrong"]
+
+
+def test_all_items_fit_ten_minutes():
+    """With 30 seconds for their processes; what matters most comes first."""
+    assert sum(seconds for _, seconds in program.ITEMS.values()) <= 570
+    assert list(program.ITEMS)[-3:] == ["search", "repeat", "compile"]
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 @pytest.mark.slow  # by default at the rehearsal of `.ci/run`
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])

@@ -14,7 +14,7 @@ from nmt.config.loading import load
 from nmt.data.module import TranslationData
 from nmt.data.prepare import prepare
 from nmt.fused import backend_of
-from nmt.fused.gpu.choice import Way
+from nmt.fused.choice import Way
 from nmt.fused.gpu.graphs import pad_batch
 from nmt.models import base, build_model
 from nmt.training.callbacks import Seeds

@@ -8,9 +8,9 @@ import logging
 import pytest
 import torch
 
-from nmt.fused import backend, backend_of
-from nmt.fused.gpu import choice, graphs
-from nmt.fused.gpu.choice import Way, fastest_way, possible_ways
+from nmt.fused import backend, backend_of, choice
+from nmt.fused.choice import Way, fastest_way, possible_ways
+from nmt.fused.gpu import graphs
 from tests.layers.nets import batch, make
 
 ALL = [Way(True, True), Way(True, False), Way(False, True), Way(False, False)]
