@@ -3,7 +3,7 @@
 python -m nmt.compare 'runs=[multirun/2026-01-31/12-00-00]'
 python -m nmt.compare 'runs=[outputs/*/*]' output=mine +systems.moses.newstest2014=moses.txt
 python -m nmt.compare 'runs=[outputs/*/*]' figures=pdf wandb=my-team/nmt
-python -m nmt.compare source=news.de reference=news.en +systems.a=a.txt +systems.b=b.txt
+python -m nmt.compare source=news.de reference=news.en 'systems=[outputs/*.en]'
 """
 
 from __future__ import annotations

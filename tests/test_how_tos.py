@@ -58,7 +58,9 @@ def prepare_folder(folder: Path, page: str) -> None:
         ):
             text = "".join(" ".join(words) + "\n" for words in sentences)
             (folder / f"{name}.{language}").write_text(text)
-    (folder / "moses.txt").write_text((folder / "test.fr").read_text())
+    for name in ("moses.txt", "outputs/Moses.fr", "outputs/GPT-4.fr"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text((folder / "test.fr").read_text())
     if "first-hour.md#train-two-models" in page:
         for name, model in (("search", "RNNsearch"), ("encdec", "RNNencdec")):
             make_run(folder / "runs" / name, model=model, pairs=40, kept=3, sets=("by_length",))

@@ -23,7 +23,13 @@ from scipy.special import betaincinv, binom
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores import Score
-from nmt.evaluation.scores.bleu import CORRECT, HYPOTHESIS_LENGTH, ORDERS, TOTAL
+from nmt.evaluation.scores.bleu import (
+    CORRECT,
+    HYPOTHESIS_LENGTH,
+    ORDERS,
+    REFERENCE_LENGTH,
+    TOTAL,
+)
 from nmt.evaluation.summary import Measured, mean_statistics
 
 SEED = 12345
@@ -79,9 +85,13 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
+        most = range(len(texts))
+        self.lengths = np.array(  # (N, references); a missing reference is as long as the first
+            [[len(each[n] if n < len(each) else each[0]) for n in most] for each in references]
+        )
         self.limits = []  # per order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
-            grams, counts = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
+            grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
             known, indices = np.unique(np.concatenate(grams), return_inverse=True)
             limits = np.zeros(len(known), dtype=np.int64)
             np.maximum.at(limits, indices, np.concatenate(counts))
@@ -114,26 +124,36 @@ class References:
         counts = np.where(resized, 2 if rates.added > 0 else 0, 1)
         return np.repeat(words, counts), np.repeat(self.sentence, counts)
 
-    def matches(self, words: np.ndarray, sentence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Counts clipped matches and n-grams of each order in the whole set: (4,) each."""
-        matches, totals = np.zeros(ORDERS), np.zeros(ORDERS)
+    def statistics(self, words: np.ndarray, sentence: np.ndarray) -> np.ndarray:
+        """Computes the BLEU statistics of each sentence: (N, 10) int64.
+
+        As `nmt.evaluation.scores.bleu.sentence_statistics`, for all sentences at once.
+        """
+        table = np.zeros((self.sentences, 2 * ORDERS + 2), dtype=np.int64)
         for order, (known, limits) in enumerate(self.limits):
-            grams, counts = self._ngrams(words, sentence, order)
+            grams, counts, place = self._ngrams(words, sentence, order)
             _, own, indices = np.intersect1d(grams, known, assume_unique=True, return_indices=True)
-            matches[order] = np.minimum(counts[own], limits[indices]).sum()
-            totals[order] = counts.sum()
-        return matches, totals
+            np.add.at(table[:, order], place[own], np.minimum(counts[own], limits[indices]))
+            np.add.at(table[:, ORDERS + order], place, counts)
+        written = np.bincount(sentence, minlength=self.sentences)
+        table[:, HYPOTHESIS_LENGTH] = written
+        # the closest reference length, the shorter one if two are equally close
+        distance = np.abs(self.lengths - written[:, None]) + self.lengths / 1e6
+        closest = np.argmin(distance, axis=1)[:, None]
+        table[:, REFERENCE_LENGTH] = np.take_along_axis(self.lengths, closest, axis=1)[:, 0]
+        return table
 
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns each n-gram of `order` + 1 words of a sentence as a 64-bit number, and its count."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns each n-gram of `order` + 1 words of a sentence as a 64-bit number, its count and sentence."""
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
         for index in range(order + 1):
             grams = grams + self.keys[index, words[index : index + count]]
-        return np.unique(grams[inside], return_counts=True)
+        unique, first, counts = np.unique(grams[inside], return_index=True, return_counts=True)
+        return unique, counts, sentence[:count][inside][first]
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:
@@ -184,8 +204,8 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     target = goal
     for _ in range(ROUNDS):
         values = least_squares(missed, values, bounds=BOUNDS).x
-        matches, totals = references.matches(*references.hypotheses(rates(values)))
-        residuals = features(matches / np.maximum(totals, 1)) - goal
+        found = references.statistics(*references.hypotheses(rates(values))).sum(axis=0)
+        residuals = features(found[CORRECT] / np.maximum(found[TOTAL], 1)) - goal
         if np.linalg.norm(residuals) < least:
             best = values
             least = float(np.linalg.norm(residuals))
@@ -222,9 +242,10 @@ def constant_error_records(
         written = [references.vocabulary[index] for index in words.tolist()]
         hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
         missing = {"no_unk": None, "raw_reference": None}
+        statistics = references.statistics(words, sentence).tolist()
         yield [
-            system_record(record | missing, hypothesis, " ".join(hypothesis))
-            for record, hypothesis in zip(ordered, hypotheses, strict=True)
+            system_record(record | missing, hypothesis, " ".join(hypothesis), counts)
+            for record, hypothesis, counts in zip(ordered, hypotheses, statistics, strict=True)
         ]
 
 

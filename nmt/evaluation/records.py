@@ -105,7 +105,12 @@ _OF_SENTENCE = (
 )
 
 
-def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> Record:
+def system_record(
+    sentence: Record,
+    hypothesis: list[str],
+    detokenised: str,
+    statistics: list[int] | None = None,
+) -> Record:
     """Builds the record of a sentence that a system without a shortlist translated.
 
     It has no values that only a model gives (`nll`, `log_probability`, attention). Such a system writes no
@@ -115,9 +120,11 @@ def system_record(sentence: Record, hypothesis: list[str], detokenised: str) -> 
         sentence: a record, or its keys that describe the sentence.
         hypothesis: tokens of the translation.
         detokenised: its text.
+        statistics: its BLEU statistics (10), if they are known.
     """
-    references = [sentence["reference"], *sentence.get("more_references", [])]
-    statistics = sentence_statistics(hypothesis, *references).tolist()
+    if statistics is None:
+        references = [sentence["reference"], *sentence.get("more_references", [])]
+        statistics = sentence_statistics(hypothesis, *references).tolist()
     record = {key: sentence[key] for key in _OF_SENTENCE if key in sentence}
     record |= {"hypothesis": hypothesis, "detokenised": detokenised, "bleu_stats": statistics}
     if sentence.get("no_unk"):

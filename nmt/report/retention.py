@@ -96,7 +96,9 @@ def curve_rows(
                 yield from _points(alone, key=key, kind="seed", name=run.label)
         names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
-            pair = on_common(key, name, control)
+            pair: tuple[Curve, Curve] | None = of_key["score", name], of_key["score", control]
+            if pair and not np.array_equal(pair[0].ids, pair[1].ids):
+                pair = on_common(key, name, control)
             if pair is None:
                 continue
             for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):
