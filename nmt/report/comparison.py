@@ -222,7 +222,11 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
 
 def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
     """Says how many outputs of a system are empty, and whether it repeats one output, as a refusal."""
-    outputs = Counter(record["detokenised"].strip() for record in records if record["source"])
+    outputs = Counter(
+        record.get("detokenised", " ".join(record["hypothesis"])).strip()
+        for record in records
+        if record["source"]
+    )
     empty = outputs.pop("", 0)
     sources = {tuple(record["source"]) for record in records}
     [(text, count)] = outputs.most_common(1) or [("", 0)]

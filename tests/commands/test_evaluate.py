@@ -50,7 +50,7 @@ class TestEvaluate:
         [other] = found["sources"]["others"]
         assert other["sha256"] == hashlib.sha256(files[1].read_bytes()).hexdigest()
         pairs = list(zip(*((tmp_path / f).read_text().splitlines() for f in "st"), strict=True))
-        scores = [pair.score for pair in nmt.load(files).score(pairs)]
+        scores = [pair.log_probability for pair in nmt.load(files).score(pairs)]
         nll = score(program.folder / "ensemble", "mine", "nll_per_sentence")["value"]
         assert nll == pytest.approx(-sum(scores) / 2)
         made = lines(program.folder / "ensemble/translations/mine.jsonl")

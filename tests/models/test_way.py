@@ -8,11 +8,11 @@ from unittest.mock import Mock
 import pytest
 import pytorch_lightning as pl
 import torch
-from nmt.data.prepare import prepare
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from nmt.config.loading import load
 from nmt.data.module import TranslationData
+from nmt.data.preparation import prepare
 from nmt.fused import backend_of
 from nmt.fused.choice import Way
 from nmt.fused.gpu.graphs import pad_batch

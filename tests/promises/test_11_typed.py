@@ -313,15 +313,20 @@ class TestCommands:
     def test_an_optimizer_acts_and_the_record_says_what_ran(self, program, rnnsearch):
         typed = (self.LAST, "optimizer=adadelta", "schedule=constant", "data.max_length=30")
         ended = program(
-            "train", *typed, "trainer.max_steps=13", "hydra.run.dir=other", *QUICK, figures=False
+            "train",
+            *typed,
+            "trainer.max_steps=13",
+            "hydra.run.dir=with-adamw",
+            *QUICK,
+            figures=False,
         )
         assert ended.code == 0, ended.err
-        content = results(program.folder / "other")
+        content = results(program.folder / "with-adamw")
         names = [content[key] for key in ("name", "experiment", "regime", "max_length")]
         assert names == ["RNNsearch-30", "rnnsearch50", "tiny", 30]
         assert [content["config"][key] for key in ("name", "experiment", "regime")] == names[:3]
         assert content["config"]["optimizer"]["_target_"] == "torch.optim.Adadelta"
-        made = torch.load(program.folder / "other/checkpoints/last.ckpt", weights_only=True)
+        made = torch.load(program.folder / "with-adamw/checkpoints/last.ckpt", weights_only=True)
         [optimizer] = made["optimizer_states"]
         assert optimizer["param_groups"][0]["rho"] == 0.95
         assert int(optimizer["state"][0]["step"]) == 1
