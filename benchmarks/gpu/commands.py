@@ -36,25 +36,25 @@ class Clock(pl.Callback):
         self.file.write_text(json.dumps(rates))
 
 
-def command(setting: Setting, run: str, *typed: str) -> list[str]:
+def command(setting: Setting, run: str, *overrides: str) -> list[str]:
     """Returns the command of a training on the built-in corpus, without figures, in a run folder."""
     return [
         sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "logger=csv",
         f"data={'grammar_tiny' if setting.rehearse else 'grammar'}",
         "trainer.enable_progress_bar=false", "report.heatmaps=0", "report.figures=[]",
-        "evaluation.resamples=0", f"trainer={'cpu' if setting.rehearse else 'gpu'}", *typed,
+        "evaluation.resamples=0", f"trainer={'cpu' if setting.rehearse else 'gpu'}", *overrides,
         f"hydra.run.dir={setting.folder / run}",
     ]  # fmt: skip
 
 
-def short(setting: Setting, run: str, *typed: str) -> list[str]:
+def short(setting: Setting, run: str, *overrides: str) -> list[str]:
     """Returns the command of a short training in bf16 with dropout, with kernels and graphs."""
     size = ["trainer.max_steps=12", "trainer.val_check_interval=4"]
     if not setting.rehearse:
         size = ["trainer.max_steps=60", "trainer.val_check_interval=20", "size=laptop"]
     return command(
         setting, run, "regime=tiny", *size, "model.dropout=0.2", "trainer.precision=bf16-mixed",
-        "model.kernels=true", "model.graphs=true", *typed,
+        "model.kernels=true", "model.graphs=true", *overrides,
     )  # fmt: skip
 
 
@@ -64,9 +64,9 @@ def train(setting: Setting, findings: Findings) -> None:
     size = ["regime=tiny", "trainer.max_steps=8", "trainer.log_every_n_steps=4"]
     if not setting.rehearse:
         size = ["regime=paper", "trainer.max_steps=2000", "trainer.log_every_n_steps=1000"]
-    typed = f"+callbacks.clock={{_target_:benchmarks.gpu.commands.Clock,file:{clock}}}"
+    overrides = f"+callbacks.clock={{_target_:benchmarks.gpu.commands.Clock,file:{clock}}}"
     last = f"trainer.val_check_interval={size[1].partition('=')[2]}"
-    subprocess.run(command(setting, "run", *size, last, typed), check=True)
+    subprocess.run(command(setting, "run", *size, last, overrides), check=True)
     content = json.loads((setting.folder / "run/results.json").read_text())
     findings.note(train=content["train"], updates_per_s=json.loads(clock.read_text()))
 

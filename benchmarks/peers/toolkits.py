@@ -70,12 +70,12 @@ class Marian:
             "vocabs": "vocabulary.yml vocabulary.yml", "cpu_threads": self.threads,
             "maxi_batch": 1, "workspace": 1000,
         }  # fmt: skip
-        typed = [str(self.program), command, "--quiet"]
+        arguments = [str(self.program), command, "--quiet"]
         for name, value in {**common, **options}.items():
-            typed += [f"--{name.replace('_', '-')}", *str(value).split()]
+            arguments += [f"--{name.replace('_', '-')}", *str(value).split()]
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
-        subprocess.run(typed, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(arguments, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
         wall = time.perf_counter() - start
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime

@@ -338,12 +338,12 @@ class ProcessLauncher(Launcher):
 
     def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
         """Returns the command that runs one job outside the sweep."""
-        typed = vars(get_args_parser().parse_args())
+        parsed = vars(get_args_parser().parse_args())
         hydra = self.config.hydra
         options = ("config_path", "config_name", "config_dir")
         return [
             *program(),
-            *(f"--{name.replace('_', '-')}={typed[name]}" for name in options if typed[name]),
+            *(f"--{name.replace('_', '-')}={parsed[name]}" for name in options if parsed[name]),
             *(word for word in hydra.overrides.hydra if override_key(word) not in OWN_KEYS),
             *overrides,
             "hydra.mode=RUN",

@@ -51,9 +51,9 @@ def apply_overrides(
         InputError: for a key or group that the command cannot change, or another experiment or regime.
     """
     schema: Any = type(composed)
-    typed = OverridesParser.create().parse_overrides(list(overrides))
-    groups = [o for o in typed if _options(o.key_or_group) and not isinstance(o.value(), dict)]
-    keys = [p for o in typed if o not in groups for p in flatten({o.key_or_group: o.value()})]
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    groups = [o for o in parsed if _options(o.key_or_group) and not isinstance(o.value(), dict)]
+    keys = [p for o in parsed if o not in groups for p in flatten({o.key_or_group: o.value()})]
     for path in keys:
         if not _declares(schema, path):
             known = OF_TRAINING if _declares(TrainConfig, path) else "--help lists keys and groups"

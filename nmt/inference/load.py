@@ -59,7 +59,7 @@ def load_for_command(composed: LinesConfig) -> Model:
     """Loads the model for `nmt.translate` or `nmt.score`, which override the stored configuration."""
     members = read_members(as_list(composed.checkpoint), composed.trust)
     config, _ = apply_overrides(
-        members[0].config, members[0].about["typed"], composed, HydraConfig.get().overrides.task
+        members[0].config, members[0].about["overrides"], composed, HydraConfig.get().overrides.task
     )
     return _on_this_machine(members, config, composed.trainer["accelerator"])
 

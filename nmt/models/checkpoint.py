@@ -2,7 +2,7 @@
 
 `hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
 `source_vocabulary` and `target_vocabulary` (their states), `fingerprint` (of the training and
-development text), `typed` (overrides of the command line) and, on a GPU, `way` (whether updates use
+development text), `overrides` (of the command line) and, on a GPU, `way` (whether updates use
 `kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its best
 checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
 and shortlists of words, `dictionary` (source word to target word). All are plain containers.
@@ -108,5 +108,5 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     except Exception as error:
         reason = first_line(error)
         raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
-    about = {"fingerprint": "", "typed": [], "outcome": {}, "dictionary": None} | stored
+    about = {"fingerprint": "", "overrides": [], "outcome": {}, "dictionary": None} | stored
     return Checkpoint(path, config, (source, target), update, weights, about)

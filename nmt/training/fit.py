@@ -95,7 +95,7 @@ class Training:
         self.text = text
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, text.vocabularies))
-        self.model.description = {"typed": list(run.overrides)}
+        self.model.description = {"overrides": list(run.overrides)}
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
         self.data = TranslationData(text, config)

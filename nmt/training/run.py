@@ -169,8 +169,8 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s at update %d", checkpoint.path, checkpoint.update)
         return Run(composed, folder, overrides, initial=checkpoint)
-    config, typed = apply_overrides(
-        checkpoint.config, checkpoint.about["typed"], composed, overrides
+    config, remaining = apply_overrides(
+        checkpoint.config, checkpoint.about["overrides"], composed, overrides
     )
     stop.trusted = user_code(config)
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
@@ -187,8 +187,8 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
             f"trainer.max_steps=N to train on, or nmt.evaluate checkpoint={path} to test it"
         )
     log.info("resuming from %s at update %d", path, checkpoint.update)
-    log.info("original overrides: %s", " ".join(checkpoint.about["typed"]) or "none")
-    return Run(config, folder, typed, checkpoint)
+    log.info("original overrides: %s", " ".join(checkpoint.about["overrides"]) or "none")
+    return Run(config, folder, remaining, checkpoint)
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
@@ -237,7 +237,9 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
     overrides = HydraConfig.get().overrides.task
     folder.refuse_used()
     checkpoint, *others = read_members(as_list(composed.checkpoint), composed.trust)
-    config, _ = apply_overrides(checkpoint.config, checkpoint.about["typed"], composed, overrides)
+    config, _ = apply_overrides(
+        checkpoint.config, checkpoint.about["overrides"], composed, overrides
+    )
     if others and composed.name is None:
         config.name = f"{config.name}, {1 + len(others)} models"
     return Run(config, folder, overrides, checkpoint, others)

@@ -48,7 +48,7 @@ def small_checkpoint(
             "source_vocabulary": source.state(),
             "target_vocabulary": target.state(),
             "fingerprint": "f",
-            "typed": [],
+            "overrides": [],
         },
         "pytorch-lightning_version": "2.6.6",
         "log_sums": [0.0, 0.0],
