@@ -71,12 +71,15 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
 
     Args:
         runs: run folders, sweep folders, or globs of them.
-        settings: keys of `nmt.compare`: `systems`, `source`, `reference`, `languages`, `lengths`,
-            `scores`, `resamples`.
+        settings: keys of `nmt.compare`: `source`, `reference`, `systems` (files, or files by name),
+            `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `scores`,
+            `resamples`.
 
     Returns:
-        An object with the frames `scores` (as `nmt.scores`) and `differences` (one row per
-        pair of runs, score and bucket, with `delta`, its interval and p-values).
+        An object with the frames `scores` (as `nmt.scores`), `curves` (scores over length: `kind`,
+        `name`, `words`, `value` and its interval), `retention` (a row per score, run and
+        `statistic`) and `differences` (a row per pair of runs, score and bucket, with `delta`, its
+        interval and p-values).
 
     Raises:
         InputError: if there is no readable run or system.
