@@ -6,14 +6,11 @@ runs, or a source file with its references.
 
 from __future__ import annotations
 
-import csv
-import glob
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,11 +18,19 @@ import pandas as pd
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
-from nmt.evaluation.records import Record, in_order, read_rows, system_record
+from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.evaluation.scores_csv import score_table
 from nmt.report.runs import FinishedRun
-from nmt.text.lines import check_file, read_lines
+from nmt.report.system_files import (
+    OUTPUT,
+    REFERENCE,
+    SOURCE,
+    find_languages,
+    name_systems,
+    read_table,
+    read_texts,
+)
 from nmt.text.tokenise import Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
@@ -34,13 +39,6 @@ from nmt.utils.text import as_list, file_name
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
 WINDOW = 10  # lines on either side of a break that are compared
-# Parts of file names that name no system; two of them look like languages
-COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
-
-# Names of columns in this program, COMET, MetricX and other tools.
-SOURCE = ("source", "src", "text")
-REFERENCE = ("reference", "ref", "target")
-OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
 
 
 class FromFile(Ratio):
@@ -178,122 +176,6 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
     return systems
 
 
-class Output(NamedTuple):
-    """A file with a system's output; `column` is its column in a table of several systems."""
-
-    file: str
-    column: str = ""
-
-
-def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]]:
-    """Returns the files of each system by test set.
-
-    Args:
-        given: files and globs in a list; or by the system's name its file, or its files by test set. A
-            name may contain dots, which Hydra reads as nested keys.
-        sets: names of the known test sets.
-
-    Raises:
-        InputError: for a pattern without files, and for a test set that is unknown or not named.
-    """
-    if not isinstance(given, Mapping):
-        return {name: {_only(sets): output} for name, output in _files_by_name(given).items()}
-    systems: dict[str, dict[str, Output]] = {}
-    for keys, path in _leaves(given):
-        known = [n for n in range(1, len(keys)) if _is_set(".".join(keys[n:]), sets)]
-        split_at = known[0] if known else len(keys)
-        name = ".".join(keys[:split_at])
-        if known:
-            test_set = ".".join(keys[split_at:])
-        elif POSITION_OF in name:
-            raise InputError(f"systems.{name}: no such test set; test sets: {', '.join(sets)}")
-        elif len(sets) == 1:
-            test_set = sets[0]
-        else:
-            listed = ", ".join(sets) or "none; give source and reference"
-            raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
-        systems.setdefault(name, {})[test_set] = Output(str(path))
-    return systems
-
-
-def _only(sets: Sequence[str]) -> str:
-    if len(sets) != 1:
-        listed = ", ".join(sets) or "none; give source and reference"
-        raise InputError(
-            f"systems: files need one test set; type systems.NAME.SET=F, sets: {listed}"
-        )
-    return sets[0]
-
-
-def _is_set(name: str, sets: Sequence[str]) -> bool:
-    alone, _, size = name.partition(POSITION_OF)
-    return alone in sets and (not size or (size.isdecimal() and int(size) > 1))
-
-
-def _leaves(given: Mapping[Any, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
-    """Yields the keys that lead to each value of nested mappings, and the value."""
-    for key, value in given.items():
-        keys = (*above, str(key))
-        if isinstance(value, Mapping):
-            yield from _leaves(value, keys)
-        else:
-            yield keys, value
-
-
-def _files_by_name(patterns: Any) -> dict[str, Output]:
-    """Finds the files of patterns; their names without what all have in common name the systems."""
-    files: list[Path] = []
-    for pattern in as_list(patterns):
-        path = Path(pattern).expanduser()
-        found = [path] if path.is_file() else sorted(map(Path, glob.glob(str(path))))
-        if not found:
-            raise InputError(f"systems: no file matches {pattern}")
-        files += [file for file in found if file.is_file()]
-    systems: dict[str, Output] = {}
-    for file, name in zip(files, distinct_names([file.name for file in files]), strict=True):
-        for column in _system_columns(file) or [""]:
-            label = column or name
-            if label in systems:
-                raise InputError(
-                    f"systems: two files are named {label}; type systems={{NAME: FILE}}"
-                )
-            systems[label] = Output(str(file), column)
-    return systems
-
-
-def distinct_names(files: Sequence[str]) -> list[str]:
-    """Shortens file names to what tells them apart: parts between dots that all share are dropped.
-
-    >>> distinct_names(["news.Claude-3.5.de.xz", "news.GPT-4.de.xz"])
-    ['Claude-3.5', 'GPT-4']
-    >>> distinct_names(["moses.fr.gz"])
-    ['moses']
-    """
-    parts = [name.split(".") for name in files]
-    if len(parts) == 1:
-        [only] = parts
-        while len(only) > 1 and (only[-1] in COMMON_ENDINGS or is_language(only[-1])):
-            only.pop()
-    for end in (-1, 0):
-        while (
-            len(parts) > 1 and len({each[end] for each in parts}) == 1 and min(map(len, parts)) > 1
-        ):
-            for each in parts:
-                each.pop(end)
-    return [".".join(each) for each in parts]
-
-
-def _system_columns(file: Path) -> list[str]:
-    """Returns the columns of a table with a column for each system; none for one system's output."""
-    if not {".jsonl", ".tsv"} & set(file.suffixes):
-        return []
-    table = read_table(str(file), "systems")
-    if set(OUTPUT) & set(table):
-        return []
-    numbers = [name for name in table if pd.to_numeric(table[name], errors="coerce").notna().all()]
-    return [name for name in table if name not in {*SOURCE, *REFERENCE, *numbers}]
-
-
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
     """Returns a test set of the runs; its sentences come from a run with shortlists, if any."""
     scored = [run for run in runs if run.translations(test_set)]
@@ -372,64 +254,6 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
     if len(column) != sentences:
         raise InputError(f"{key}={path}: {len(column)} rows, source has {sentences} lines")
     return column
-
-
-def find_languages(source: str, reference: str) -> list[str]:
-    """Reads the languages from file names, such as `news.de` and `news.fr.gz`, or `en-zh.refA.txt`.
-
-    Raises:
-        InputError: if the names do not give both.
-    """
-    for path in (source, reference):
-        for part in Path(path).name.split("."):
-            pair = re.split("[-_]", part)[-2:]
-            if len(pair) == 2 and all(map(is_language, pair)):
-                return pair
-    found = [
-        next((part for part in reversed(Path(path).name.split(".")[1:]) if is_language(part)), None)
-        for path in (source, reference)
-    ]
-    if None in found:
-        raise InputError(
-            f"languages: not in the names of {source} and {reference}; type languages=[SOURCE,TARGET]"
-        )
-    return [str(each) for each in found]
-
-
-def is_language(text: str) -> bool:
-    """Whether a part of a file name is the code of a language, as far as its form tells."""
-    return bool(re.fullmatch("[a-z]{2}", text)) and text not in COMMON_ENDINGS
-
-
-def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
-    """Reads the sentences of a plain file, or of the first column in `names` that a JSONL file has."""
-    if not {".jsonl", ".tsv"} & set(Path(path).suffixes):
-        return [line.strip() for line in read_lines(check_file(path, key))]
-    table = read_table(path, key, *names)
-    column = next(name for name in names if name in table)
-    texts = table[column].fillna("")  # a system may fail on a sentence
-    return [" ".join(each) if isinstance(each, list) else str(each) for each in texts]
-
-
-def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
-    """Reads a JSONL file, or a TSV file with a heading.
-
-    Raises:
-        InputError: if it cannot be read or has none of the columns `names`, if any are given.
-    """
-    file = check_file(path, key)
-    if ".jsonl" in file.suffixes:
-        table = pd.DataFrame(read_rows(file))
-    else:
-        with refuse_unreadable(f"{key}={path}", "a table with a heading"):
-            # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
-            table = pd.read_csv(
-                file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
-                keep_default_na=False, na_values=[""],
-            )  # fmt: skip
-    if names and not set(names) & set(table):
-        raise InputError(f"{key}={path}: no column {' or '.join(names)}")
-    return table
 
 
 def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[FromFile]:

@@ -15,8 +15,9 @@ from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
 from nmt.report import result_tables
 from nmt.report.comparison import Comparison, build_comparison
-from nmt.report.systems import OUTPUT as OUTPUTS
-from nmt.report.systems import find_languages, read_systems, read_texts
+from nmt.report.system_files import OUTPUT as OUTPUTS
+from nmt.report.system_files import find_languages, read_texts
+from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
