@@ -71,16 +71,19 @@ class LengthScale:
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
     """Returns the scale of a test set with sentences of these lengths (N,).
 
-    A set of sentences keeps the default: a tenth of them is shorter than 20 words, and a tenth longer
-    than 30, but not than 60. Otherwise the two lengths are the 10th and 90th percentile, rounded.
+    Sentences keep the default: nine tenths of them have at most 60 words, and a tenth of the words are
+    in sentences of 30 or more. Otherwise the two lengths are the 10th and 90th percentile of the words,
+    rounded: a tenth of the words is in shorter, and a tenth in longer lines.
 
     >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
     (10, 20, 30, 40, 50, 60)
     >>> fitting_scale([20, 60, 100, 150, 220, 310], "words")
-    LengthScale(unit='words', short=40, long=260, edges=(40, 60, 80, 120, 180, 260))
+    LengthScale(unit='words', short=100, long=310, edges=(100, 130, 160, 200, 250, 310))
     """
-    short, long = np.percentile(np.asarray(lengths, dtype=np.float64), [10, 90])
-    if short < 20 and 30 <= long <= EDGES[-1]:
+    ascending = np.sort(np.maximum(np.asarray(lengths, dtype=np.float64), 1))
+    shares = np.cumsum(ascending) / ascending.sum()
+    short, long = ascending[np.searchsorted(shares, [0.1, 0.9])]
+    if np.percentile(ascending, 90) <= EDGES[-1] and long >= 30:
         return LengthScale(unit)
     ends = _rounded(short), max(_rounded(long), _rounded(short) + 5)
     edges = dict.fromkeys(_rounded(edge) for edge in np.geomspace(*ends, len(EDGES)))

@@ -323,11 +323,11 @@ def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
     text["systems"] = {"copy": text["source"]}
     found = build_comparison(CompareConfig(**text, resamples=20))
     scale = found.runs[0].scales["t"]
-    assert (scale.unit, scale.short, scale.long) == ("words", 80, 220)
+    assert (scale.unit, scale.short, scale.long) == ("words", 100, 230)
     assert found.runs[0].translations("t")[0]["length"] == 62
-    assert {80, 220} == set(found.retention[["from", "to"]].stack())
-    assert "at 80 words" in set(found.retention["statistic"])
-    assert found.by_length("t")["to"].dropna().max() == 220
+    assert {100, 230} == set(found.retention[["from", "to"]].stack())
+    assert "at 100 words" in set(found.retention["statistic"])
+    assert found.by_length("t")["to"].dropna().max() == 230
     chinese = [f"他昨天在市场上买了{n}个红苹果。" for n in range(40)]
     text["source"] = write(tmp_path / "t.zh", chinese)
     text["reference"] = text["systems"]["copy"] = write(tmp_path / "u.en", lines[:40])

@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, drawn_after, lines
+from nmt.config.commands import CompareConfig
+from nmt.report.comparison import build_comparison
+from nmt.report.page.builder import build_page
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, drawn_after, lines
 from tests.report.page.elements import Elements
 
 pytestmark = IN_BROWSER
@@ -167,3 +170,34 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
     assert "#length-section" in links
     for link in links:
         assert page.is_visible(link), link
+
+
+def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
+    """Twelve systems: the best, the worst and those that lose most; a name in the table adds one."""
+    text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
+    (tmp_path / "t.en").write_text("\n".join(text) + "\n")
+    (tmp_path / "systems").mkdir()
+    for k in range(12):
+        lines = [" ".join(line.split()[: -2 - k * len(line) // 200]) + " x" for line in text]
+        (tmp_path / f"systems/s{k:02}.de").write_text("\n".join(lines) + "\n")
+    source = str(tmp_path / "t.en")
+    config = CompareConfig(
+        source=source,
+        reference=source,
+        systems=[f"{tmp_path}/systems/*"],
+        languages=["en", "de"],
+        resamples=0,
+    )
+    opened = Opened(chromium, build_page(build_comparison(config), tmp_path / "many.html"))
+    page = opened.page
+    page.wait_for_selector("#length-chart[data-drawn]")
+    assert page.is_visible("#length-grey")
+    before = page.locator("#length-legend li").all_inner_texts()
+    assert 2 <= len(before) <= 4
+    assert {"s00", "s11"} <= {name.strip() for name in before}
+    row = page.locator("#retention_t-table button.line", has_text="s05").first
+    drawn_after(page, "#length-chart", row.click)
+    after = page.locator("#length-legend li").all_inner_texts()
+    assert len(after) == len(before) + 1
+    assert row.get_attribute("aria-pressed") == "true"
+    opened.close()

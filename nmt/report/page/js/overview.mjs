@@ -5,12 +5,11 @@ import { byId, h, setOptions } from "./dom.mjs";
 import { COLOURS, chartWidth, dataTable, draw, legend, sample, theme } from "./plots.mjs";
 import { bucketCounts, caps, comparedRows, looks, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
+import { MANY, chosen, markRows, spotlight } from "./spotlight.mjs";
 import { onResize } from "./stepper.mjs";
 import { sortable } from "./tables.mjs";
 
 const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_word: "Development NLL, nats per word", bleu: "Development BLEU" };
-
-const BANDED = 25; // with more lines, bands are off at first, since they would hide the lines
 
 const comparedCaption = (control, level) =>
   `Each system compared with ${control} at each length; difficulty that both share cancels. Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ${control} (0 for differences, 1 for ratios), the systems differ.`;
@@ -49,6 +48,13 @@ export function startOverview(overview) {
   }
   const lookOf = (groups) => (name) => (groups ? look.groups : look.runs).get(name);
 
+  const lights = new Map(); // by what is drawn, so that a choice stays
+  function lightOf(names, groups, curves) {
+    const shown = JSON.stringify([set.value, groups, names]);
+    if (!lights.has(shown)) lights.set(shown, spotlight(names, chosen(curves), lookOf(groups)));
+    return lights.get(shown);
+  }
+
   async function lengthChart() {
     const [kind, control] = compared.value.split("\n"); // a score itself, or its difference or ratio to a control
     const groups = together.checked || kind !== "score";
@@ -59,12 +65,25 @@ export function startOverview(overview) {
     };
     const main = about(metric.value);
     const names = lines([...main.curves, ...main.buckets], groups);
+    const light = lightOf(names, groups, rows("bleu").curves);
+    const lit = (rows) => rows.filter(({ series }) => light.lit(series));
+    // Grey lines first, below the others; only lines in colour have bands, buckets and a baseline.
+    const drawn = (part) => ({
+      ...part,
+      curves: [...part.curves.filter(({ series }) => !light.lit(series)).map((row) => ({ ...row, low: null, high: null })), ...lit(part.curves)],
+      constant: lit(part.constant),
+      buckets: lit(part.buckets),
+    });
     const element = byId("length-chart");
     const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
-    const common = { caps: caps(overview, on), names, look: lookOf(groups), bands: bands.checked, width: chartWidth(element), theme: theme(), words: `source ${overview.sets[set.value].unit}` };
+    const common = { caps: caps(overview, on), names, look: light.look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: `source ${overview.sets[set.value].unit}` };
     byId("length-empty").hidden = names.length > 0;
-    await draw(element, names.length ? lengthSpec({ ...main, ...common, counts: bucketCounts(overview, set.value, metric.value), parts: parts.map(about) }) : null);
-    legend(byId("length-legend"), names, lookOf(groups));
+    await draw(element, names.length ? lengthSpec({ ...drawn(main), ...common, counts: bucketCounts(overview, set.value, metric.value), parts: parts.map(about).map(drawn) }) : null);
+    legend(byId("length-legend"), names.filter(light.lit), light.look);
+    byId("length-grey").hidden = names.every(light.lit);
+    for (const table of document.querySelectorAll(`[data-set="${CSS.escape(set.value)}"] table.sortable[id^="retention"]`)) {
+      if (names.length > MANY) markRows(table, light, lengthChart);
+    }
     const table = main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
     byId("length-note").textContent = kind === "score" ? overview.sets[set.value].caption : comparedCaption(control, overview.level);
@@ -114,7 +133,6 @@ export function startOverview(overview) {
   byId("grouped-field").hidden = !seeded;
   byId("set-field").hidden = Object.keys(overview.sets).length < 2;
   together.checked = seeded && overview.runs.length > 4;
-  bands.checked = (together.checked ? overview.groups : overview.runs).length <= BANDED;
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
   byId("all-on").addEventListener("click", () => everything(true));
   byId("all-off").addEventListener("click", () => everything(false));

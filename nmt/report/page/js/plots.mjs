@@ -14,7 +14,7 @@ export function theme() {
   const names = { text: "--text", grid: "--grid", axis: "--line", bar: "--bar", font: "--font" };
   return {
     ...Object.fromEntries(Object.entries(names).map(([key, name]) => [key, value(name)])),
-    colours: Array.from({ length: COLOURS }, (_, index) => value(`--series-${index}`)),
+    colours: [...Array.from({ length: COLOURS }, (_, index) => value(`--series-${index}`)), value("--muted-line")],
   };
 }
 
@@ -66,7 +66,7 @@ const OUTLINES = {
 
 /** A sample of a series' line: its colour, dash and shape. */
 export function sample({ colour, variant }) {
-  const ink = `var(--series-${colour % COLOURS})`;
+  const ink = colour === COLOURS ? "var(--muted-line)" : `var(--series-${colour % COLOURS})`;
   return svg("svg", { class: "sample", width: 42, height: 12, viewBox: "0 0 42 12", "aria-hidden": "true" },
     svg("line", { x1: 0, x2: 42, y1: 6, y2: 6, stroke: ink, "stroke-width": 2.2, "stroke-dasharray": DASHES[variant % DASHES.length].join(" ") }),
     svg("path", { d: OUTLINES[SHAPES[colour % SHAPES.length]], fill: ink }));

@@ -1,0 +1,55 @@
+// With many lines, a chart shows a few in colour and the others in grey; rows of tables choose which.
+
+import { h } from "./dom.mjs";
+import { COLOURS, sample } from "./plots.mjs";
+
+export const MANY = 8; // lines up to this number all have a colour
+
+const GREY = { colour: COLOURS, variant: 0 };
+
+/** The names that are in colour at first: the highest and the lowest curve, and those that lose most.
+ *
+ * @param curves rows {series, words, value} of one score, in the order of their lengths
+ * @param higher whether a higher value is better
+ */
+export function chosen(curves, higher = true) {
+  const values = new Map();
+  for (const { series, value } of curves) values.set(series, [...(values.get(series) ?? []), value]);
+  const names = [...values.keys()];
+  const sign = higher ? 1 : -1;
+  const mean = (name) => values.get(name).reduce((a, b) => a + b, 0) / values.get(name).length;
+  const kept = (name) => values.get(name).at(-1) / values.get(name)[0];
+  const by = (order) => [...names].sort((a, b) => sign * (order(a) - order(b)));
+  const ranked = by(mean);
+  return [...new Set([ranked.at(-1), ranked[0], ...by(kept).slice(0, 2)])];
+}
+
+/** Returns {lit, look, toggle}: which names are in colour, the look of a name, and a switch. */
+export function spotlight(names, first, look) {
+  if (names.length <= MANY) return { lit: () => true, look, toggle: () => false };
+  const on = [...first];
+  const place = (name) => on.indexOf(name);
+  return {
+    lit: (name) => on.includes(name),
+    look: (name) => (on.includes(name) ? { colour: place(name) % COLOURS, variant: Math.floor(place(name) / COLOURS) } : GREY),
+    toggle(name) {
+      if (on.includes(name)) on.splice(place(name), 1);
+      else on.push(name);
+      return true;
+    },
+  };
+}
+
+/** Puts a sample of the line before each name in the first column of a table, which switches it on and off. */
+export function markRows(table, light, switched) {
+  for (const row of table.tBodies[0].rows) {
+    const heading = row.cells[0];
+    const name = heading.dataset.name ?? heading.textContent;
+    heading.dataset.name = name;
+    const button = h("button", {
+      type: "button", class: "line", "aria-pressed": String(light.lit(name)), title: `Show ${name} in colour`,
+      onclick: () => { if (light.toggle(name)) switched(); },
+    }, sample(light.look(name)), h("span", { text: name }));
+    heading.replaceChildren(button);
+  }
+}
