@@ -26,6 +26,7 @@ from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.text import missing_tokenizer
 from nmt.evaluation.scores_csv import score_table, tidy
 from nmt.evaluation.summary import Measured, common_sentences
 from nmt.report.retention import CURVES, RETENTION, Curves, curve_rows, retention_rows
@@ -369,6 +370,8 @@ class SetComparison:
                 "runs, translated with <unk> forbidden."
             )
         notes += [f"{s.title} signature: {s.signature}" for s in self.tested if s.signature]
+        languages = {run.language for run in self.runs}
+        notes += [note for note in map(missing_tokenizer, sorted(map(str, languages))) if note]
         pairs = max((len(measured.ids) for measured in self.measured.values()), default=0)
         if 0 < pairs < significance.FEWEST:
             few = f"intervals of fewer than {significance.FEWEST} sentences are too narrow"

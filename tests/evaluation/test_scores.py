@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.scores.text import MATCHES_NOTHING, scored_text, tokenizer_of
+from nmt.evaluation.scores.text import MATCHES_NOTHING, missing_tokenizer, scored_text, tokenizer_of
 from nmt.utils.errors import InputError
 from tests.helpers.bleu import corpus
 
@@ -197,6 +197,8 @@ def test_the_tokeniser_follows_the_target_language(language, tokenize, text):
 def test_words_of_languages_without_spaces():
     installed = find_spec("MeCab") is not None
     assert tokenizer_of("ja") == ("ja-mecab" if installed else "char")
+    assert bool(missing_tokenizer("ja")) is not installed
+    assert missing_tokenizer("fr") == ""
     ter = choose_scores(["ter"], language="zh")[1]
     record = {"detokenised": "我喜欢茶", "raw_reference": "我喜爱茶", "hypothesis": []}
     assert ter.statistics(record) == [1, 4]

@@ -51,6 +51,16 @@ def tokenizer_of(language: str | None) -> str:
     return "char" if language in CHARACTERS else "13a"
 
 
+def missing_tokenizer(language: str | None) -> str:
+    """Says which package sacrebleu's tokeniser of a language lacks; empty if none is missing."""
+    if language not in MECAB or tokenizer_of(language) == MECAB[language][0]:
+        return ""
+    return (
+        f"sacreBLEU splits {language} into characters, since {MECAB[language][1]} is not installed: "
+        f"pip install 'sacrebleu[{language}]'."
+    )
+
+
 class TextScore(Score):
     """A metric of sacrebleu; it skips sentences without a raw reference.
 
