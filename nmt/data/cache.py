@@ -57,7 +57,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored
     try:
         if not folder.is_dir():
             cache.mkdir(parents=True, exist_ok=True)
-            with FileLock(cache / f".{name}.lock"):
+            with FileLock(cache / f".{name}.lock", mode=0o666):
                 if not folder.is_dir():
                     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
                     unfinished.mkdir()

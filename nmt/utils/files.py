@@ -32,8 +32,14 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except Exception:
         partial.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes renames in a folder survive a power cut, where its file system can (SMB cannot)."""
+    folder = os.open(path, os.O_RDONLY)
+    with contextlib.suppress(OSError):
+        os.fsync(folder)
     os.close(folder)
 
 
@@ -74,12 +80,22 @@ def locked(folder: Path, key: str) -> Iterator[None]:
 
     Raises InputError, naming the folder's key, if another process holds it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    # every user of a shared folder may lock it
+    lock = FileLock(folder / ".lock", timeout=0, mode=0o666)
     try:
-        with FileLock(folder / ".lock", timeout=0):
-            yield
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
     except Timeout:
         raise InputError(
             f"{key}={folder}: another command works in this folder; wait until it ends, or name "
             "another folder"
         ) from None
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename or folder}"
+        raise InputError(
+            f"{key}={folder}: cannot be locked ({reason}); name another folder"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

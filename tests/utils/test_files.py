@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from nmt.utils.files import sha256, write_atomically, write_json, write_text
+from nmt.utils.errors import InputError
+from nmt.utils.files import locked, sha256, write_atomically, write_json, write_text
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path):
@@ -57,3 +60,41 @@ def test_text_and_data(tmp_path: Path):
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     (tmp_path / "c").touch()
     assert sha256(tmp_path / "c") == empty
+
+
+def test_a_folder_that_cannot_be_synced_holds_files(tmp_path: Path, monkeypatch):
+    """SMB and some FUSE file systems refuse fsync of a folder."""
+    sync = os.fsync
+
+    def refuse_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    write_text(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+
+
+def test_every_user_may_lock_a_shared_folder(tmp_path: Path):
+    with locked(tmp_path / "shared", "output"):
+        pass
+    assert stat.S_IMODE((tmp_path / "shared/.lock").stat().st_mode) == 0o666
+
+
+def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path):
+    (tmp_path / "file").touch()
+    (tmp_path / "shared/.lock").mkdir(parents=True)
+    for name in ("file", "shared"):
+        message = (
+            rf"^output={tmp_path}/{name}: cannot be locked \(.+: .+{name}.*name another folder"
+        )
+        with pytest.raises(InputError, match=message), locked(tmp_path / name, "output"):
+            pass
+
+
+def test_errors_of_the_work_in_a_locked_folder_stay(tmp_path: Path):
+    with pytest.raises(FileNotFoundError), locked(tmp_path, "output"):
+        (tmp_path / "missing").read_text()
+    with locked(tmp_path, "output"):
+        pass
