@@ -52,12 +52,15 @@ def chosen_file(group: str) -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the plus that Hydra requires before groups without a default.
 
-    Removes it before arguments of the Trainer. A number of epochs replaces the regime's updates.
+    Removes it before arguments of the Trainer. A number of epochs replaces the regime's updates. Expands
+    `~` at the start of a value, which Hydra cannot read and the shell leaves alone after `=`.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
     """
     words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
+    home = os.path.expanduser("~")
+    words = [re.sub(r"(?<=[=\[{,:\s'\"])~(?=/|$)", lambda _: home, word) for word in words]
     limits = {word.partition("=")[0] for word in words if not word.endswith(("=null", "=-1"))}
     if "trainer.max_epochs" in limits and "trainer.max_steps" not in limits:
         words.append("trainer.max_steps=-1")

@@ -53,6 +53,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored
     Raises:
         RunError: if the cache cannot be written, or the disk is full.
     """
+    cache = cache.expanduser()
     folder, unfinished = cache / name, cache / f".{name}"
     try:
         if not folder.is_dir():

@@ -105,8 +105,9 @@ def _language_of(checkpoint: Checkpoint) -> list[Any]:
 def _path_of(file: str) -> Path:
     if file.startswith("wandb:"):
         return download(file)
-    best = Path(file, "checkpoints", "best.ckpt")
-    return best if best.is_file() else Path(file)
+    path = Path(file).expanduser()
+    best = path / "checkpoints/best.ckpt"
+    return best if best.is_file() else path
 
 
 def download(name: str) -> Path:

@@ -5,7 +5,6 @@ Nothing here imports a model: a report needs only files, on any machine.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 from collections import Counter
@@ -25,6 +24,7 @@ from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.records import Record, read_rows
 from nmt.evaluation.scores_csv import read_scores, score_table
 from nmt.utils.errors import InputError
+from nmt.utils.files import matching
 from nmt.utils.text import printable
 
 UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
@@ -131,8 +131,7 @@ def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
     """
     finished: dict[Path, FinishedRun] = {}
     for pattern in map(str, patterns):
-        roots = [pattern] if os.path.isdir(pattern) else glob.glob(pattern, recursive=True)
-        files = {path for root in roots for path in Path(root).rglob(results.FILE)}
+        files = {path for root in matching(pattern) for path in root.rglob(results.FILE)}
         if not files:
             raise InputError(f"runs: no finished run ({results.FILE}) in {pattern}")
         for folder in sorted((path.parent for path in files), key=_by_number):

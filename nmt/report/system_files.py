@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import read_rows
 from nmt.text.lines import check_file, read_lines
 from nmt.utils.errors import InputError
-from nmt.utils.files import refuse_unreadable
+from nmt.utils.files import matching, refuse_unreadable
 from nmt.utils.text import as_list
 
 # Parts of file names that name no system; two of them look like languages
@@ -93,8 +92,7 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
     """Finds the files of patterns; their names without what all have in common name the systems."""
     files: list[Path] = []
     for pattern in as_list(patterns):
-        path = Path(pattern).expanduser()
-        found = [path] if path.is_file() else sorted(map(Path, glob.glob(str(path))))
+        found = matching(pattern)
         if not found:
             raise InputError(f"systems: no file matches {pattern}")
         files += [file for file in found if file.is_file()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -52,6 +53,19 @@ def write_json(path: Path, content: Any) -> None:
     """Writes plain data atomically as indented JSON; raises ValueError for NaN and infinity."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
     write_text(path, f"{text}\n")
+
+
+def matching(pattern: str | Path) -> list[Path]:
+    """Returns the existing path, or the sorted paths that match the glob; `~` is the home folder.
+
+    The part of a glob that exists is taken literally, since folders may have brackets in their names.
+    """
+    path = Path(pattern).expanduser()
+    if path.exists():
+        return [path]
+    root = next(parent for parent in path.parents if parent.is_dir())
+    found = glob.iglob(str(path.relative_to(root)), root_dir=root, recursive=True)
+    return sorted(root / name for name in found)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 import nmt.__main__ as dispatcher
 from nmt.cli import composition
-from nmt.cli.composition import run_folder
+from nmt.cli.composition import run_folder, with_plus
 from tests.helpers import ROOT
 from tests.test_budget import BUDGET
 
@@ -111,3 +111,23 @@ def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):
     assert folders[::2] == folders[1::2]
     assert folders[2] == f"{folders[0]}-1"
     assert folders[4] == f"{folders[0]}-2"
+
+
+def test_the_home_folder_is_expanded_at_the_start_of_values(monkeypatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    words = [
+        "runs=[~/a,~/b]",
+        'output="~/c"',
+        "+systems={x: ~/d}",
+        "data.root=~",
+        "~search",
+        "a=b~/c",
+    ]
+    assert with_plus(words) == [
+        "runs=[/home/me/a,/home/me/b]",
+        'output="/home/me/c"',
+        "+systems={x: /home/me/d}",
+        "data.root=/home/me",
+        "~search",
+        "a=b~/c",
+    ]

@@ -54,6 +54,7 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("train model.scoring._target_=my.Scoring", "model.scoring._target_=my.Scoring: Module"),
         ("train evaluation.edges=[20,10]", "evaluation.edges=[20, 10]: must be increasing"),
         ("compare scores=[blue] runs=[nowhere]", "scores: no score 'blue'"),
+        ("compare runs=[x&y,z]", """quote special characters twice: 'runs=["x&y","z"]'"""),
         ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],
 )

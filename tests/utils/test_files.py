@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt.utils.errors import InputError
-from nmt.utils.files import locked, sha256, write_atomically, write_json, write_text
+from nmt.utils.files import locked, matching, sha256, write_atomically, write_json, write_text
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path):
@@ -98,3 +98,18 @@ def test_errors_of_the_work_in_a_locked_folder_stay(tmp_path: Path):
         (tmp_path / "missing").read_text()
     with locked(tmp_path, "output"):
         pass
+
+
+def test_globs_below_folders_with_brackets_and_in_the_home_folder(tmp_path: Path, monkeypatch):
+    folder = tmp_path / "[corpus]"
+    for name in ("b", "a"):
+        write_text(folder / name / "run", name)
+    assert (
+        matching(folder / "*")
+        == matching(f"{tmp_path}/[[]corpus]/*")
+        == [folder / "a", folder / "b"]
+    )
+    assert matching(folder) == [folder]
+    assert matching(folder / "c*") == []
+    monkeypatch.setenv("HOME", str(folder))
+    assert matching("~/[a]/run") == [folder / "a/run"]
