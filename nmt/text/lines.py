@@ -43,7 +43,9 @@ def check_file(path: str | Path, key: str) -> Path:
     """Returns the path of a file; raises InputError, naming `key`, if it is missing."""
     file = Path(path).expanduser()
     if not file.is_file():
-        raise InputError(f"{key}: no such file: {file.absolute()}")
+        is_movable = key.startswith("data.") and not file.is_absolute()
+        hint = "; a relative name starts in the current folder, or in data.root=FOLDER"
+        raise InputError(f"{key}: no such file: {file.absolute()}{hint if is_movable else ''}")
     return file
 
 

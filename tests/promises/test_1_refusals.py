@@ -33,6 +33,10 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("translate checkpoint=no.ckpt", "checkpoint=no.ckpt: no such file"),
         ("train resume=no/such/run", "nmt: resume=no/such/run: no such run folder"),
         (f"train {TEXT} {FILES}", "data.train.source: no such file: /"),
+        (
+            f"prepare {TEXT} {FILES}",
+            "a relative name starts in the current folder, or in data.root",
+        ),
         ("train evaluation.scores=[blue] regime=tiny", "evaluation.scores: no score 'blue'"),
         ("train evaluation.scores=[nowhere.Mine]", "evaluation.scores: nowhere.Mine"),
         ("train optimizer._target_=torch.optim.Adan", "optimizer._target_=torch.optim.Adan: "),
