@@ -21,7 +21,7 @@ from nmt.config.keys import described, entries
 from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
 from nmt.utils.environment import rank
-from nmt.utils.errors import InputError, Interrupted, RunError
+from nmt.utils.errors import InputError, Interrupted, RunError, causes, full_disk
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
@@ -58,7 +58,9 @@ def exiting() -> Iterator[None]:
         _end(130, "stopped by Ctrl-C")
     except BrokenPipeError:  # the reader has closed the pipe: `nmt translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Exception:
+    except Exception as error:
+        if full := full_disk(error):
+            _end(1, full)
         traceback.print_exc()
         sys.exit(1)
 
@@ -80,7 +82,7 @@ def explaining(schema: type) -> Iterator[None]:
 
 def explain(error: BaseException, schema: type) -> str:
     """Describes in one or two lines why a configuration could not be composed."""
-    chain = list(_causes(error))
+    chain = list(causes(error))
     # resolvers raise InputError, which OmegaConf wraps in its own errors
     if refusal := next((each for each in chain if isinstance(each, InputError)), None):
         return str(refusal)
@@ -116,13 +118,6 @@ def explain(error: BaseException, schema: type) -> str:
         return f"{path}{wrong[2]}: {problem}{_meaning(path, schema)}"
     where = f"{full_key[1]}: " if full_key and full_key[1] not in lines[0] else ""
     return where + "\n".join(dict.fromkeys(lines[:2]))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, its cause, the cause of that, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _suggestion(path: str, schema: type) -> str:

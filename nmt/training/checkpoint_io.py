@@ -41,11 +41,10 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             return
         try:
             write_atomically(path, lambda stream: torch.save(checkpoint, stream))
-        except (OSError, RuntimeError) as error:  # torch turns an OSError into a RuntimeError
+        except (OSError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
-            raise RunError(
-                f"{path}: cannot write the checkpoint: {reason}; the previous checkpoint is intact"
-            ) from error
+            intact = "; the previous checkpoint is intact" if path.exists() else ""
+            raise RunError(f"{path}: cannot write the checkpoint: {reason}{intact}") from error
         self._state = state
         self._written = path
 

@@ -20,6 +20,7 @@ from nmt.report.result_tables import bleu_by_length
 from nmt.report.runs import FinishedRun
 from nmt.training.result_logging import log_run
 from nmt.utils.environment import rank
+from nmt.utils.errors import full_disk
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -53,8 +54,10 @@ def publish(
     write_scores(folder, table)
     try:
         _show(FinishedRun(config.name, content, folder, scores=table), config, loggers, shown)
-    except Exception:  # the results of a training are worth more than their page
-        log.exception("figures, page and logging: failed; continuing without")
+    except Exception as error:  # the results of a training are worth more than their page
+        full = full_disk(error)
+        failed = "figures, page and logging: failed%s; continuing without"
+        log.error(failed, f" ({full})" if full else "", exc_info=None if full else error)
     results.write(folder, content)
     log.info("results: %s", folder)
 

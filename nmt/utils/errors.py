@@ -1,5 +1,8 @@
 """The exceptions that end a command with a message and an exit code, without a traceback."""
 
+import errno
+from collections.abc import Iterator
+
 
 class InputError(Exception):
     """The configuration or an input is wrong (exit code 2).
@@ -22,6 +25,21 @@ class Interrupted(BaseException):
     def __init__(self, message: str, signal: int) -> None:
         super().__init__(message)
         self.signal = signal
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, its cause, the cause of that, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def full_disk(error: BaseException) -> str | None:
+    """Returns the file and the reason if a full disk or quota caused the error; None otherwise."""
+    for each in causes(error):
+        if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT):
+            return ": ".join(filter(None, (each.filename, each.strerror)))
+    return None
 
 
 def first_line(error: BaseException) -> str:

@@ -13,14 +13,14 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, causes
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Writes a file beside the old one through `write(stream)`, then renames it.
 
     Readers see the old content or the new, never a part. The folder is created if needed. The next
-    write overwrites the partial file of a killed process (`.NAME.partial`).
+    write overwrites the partial file of a killed process (`.NAME.partial`). An OSError names the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -30,8 +30,11 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)
-    except Exception:
+    except Exception as error:
         partial.unlink(missing_ok=True)
+        for cause in causes(error):  # torch turns an OSError into a RuntimeError
+            if isinstance(cause, OSError) and cause.errno:
+                raise OSError(cause.errno, os.strerror(cause.errno), str(path)) from error
         raise
     sync_folder(path.parent)
 

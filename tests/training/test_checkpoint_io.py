@@ -1,10 +1,22 @@
 """Checkpoints of one moment are one file with two names; later ones leave it as it is."""
 
+import ctypes
+import multiprocessing
 import os
+import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pytest
 import torch
 
+from nmt.data.cache import build_once, write_rows
 from nmt.training.checkpoint_io import AtomicCheckpointIO
+from nmt.utils.errors import RunError, full_disk
+from nmt.utils.files import write_atomically
+
+NEW_USER, NEW_MOUNTS = 0x10000000, 0x20000  # flags of unshare(2)
+NO_NAMESPACES = 77
 
 
 def content(step, **more):
@@ -43,3 +55,44 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
         writer.save_checkpoint(content(1), path)
     assert not best.samefile(last)
     assert torch.equal(torch.load(last, weights_only=True)["weights"], torch.tensor([1]))
+
+
+def _write_until_full(disk):
+    """Writes to a tmpfs of 64 KiB; exits with NO_NAMESPACES where the system does not let us mount it."""
+    libc = ctypes.CDLL(None)
+    maps = {"setgroups": "deny", "uid_map": f"0 {os.getuid()} 1", "gid_map": f"0 {os.getgid()} 1"}
+    if libc.unshare(NEW_USER | NEW_MOUNTS):
+        sys.exit(NO_NAMESPACES)
+    for name, value in maps.items():
+        Path("/proc/self", name).write_text(value)
+    if libc.mount(b"tmpfs", bytes(disk), b"tmpfs", 0, b"size=64k"):
+        sys.exit(NO_NAMESPACES)
+    writer = AtomicCheckpointIO()
+    last, best = disk / "last.ckpt", disk / "best.ckpt"
+    large = torch.zeros(1 << 16)
+    cannot = "cannot write the checkpoint: No space left on device"
+    with pytest.raises(RunError, match=f"^{last}: {cannot}$"):
+        writer.save_checkpoint(content(1, large=large), last)
+    writer.save_checkpoint(content(2), last)
+    with pytest.raises(RunError, match=f"^{last}: {cannot}; the previous checkpoint is intact$"):
+        writer.save_checkpoint(content(3, large=large), last)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_atomically(best, lambda stream: torch.save(large, stream))
+    assert full_disk(caught.value) == f"{best}: No space left on device"
+    rows = [pa.record_batch({"n": list(range(1 << 14))})]
+    with pytest.raises(RunError, match=rf"^data\.cache={disk}: .*No space left on device"):
+        build_once(disk, "text", lambda folder: write_rows(folder, rows[0].schema, rows, "numbers"))
+    assert {path.name for path in disk.iterdir()} == {"last.ckpt", ".text.lock"}
+    assert torch.load(last, weights_only=True)["global_step"] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system in a user namespace")
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    process = multiprocessing.get_context("fork").Process(
+        target=_write_until_full, args=(tmp_path,)
+    )
+    process.start()
+    process.join()
+    if process.exitcode == NO_NAMESPACES:
+        pytest.skip("this system has no user namespaces")
+    assert process.exitcode == 0
