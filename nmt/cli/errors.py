@@ -98,10 +98,10 @@ def explain(error: BaseException, schema: type) -> str:
         if key.startswith("+systems."):
             name = key.removeprefix("+systems.")
             return f"{key}: Hydra cannot read this name; type 'systems={{{name}: {value}}}'"
-        listed = value.startswith("[") and value.endswith("]")
-        items = value[1:-1].split(",") if listed else [value]
+        is_list = value.startswith("[") and value.endswith("]")
+        items = value[1:-1].split(",") if is_list else [value]
         quoted = ",".join('"' + item.replace('"', r"\"") + '"' for item in items)
-        quoted = f"[{quoted}]" if listed else quoted
+        quoted = f"[{quoted}]" if is_list else quoted
         return f"{error.override}: {lines[0]}\nquote special characters twice: '{key}={quoted}'"
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):
         listed = re.search(r"Available options in .*:\n((?:.+\n)*?)Config search", f"{text}\n")

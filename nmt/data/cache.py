@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import logging
+import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +18,8 @@ import pyarrow as pa
 from filelock import FileLock
 
 from nmt.utils.environment import follow_parent
-from nmt.utils.errors import RunError
-from nmt.utils.files import write_json
+from nmt.utils.errors import InputError, RunError, first_line
+from nmt.utils.files import sync_folder, write_json
 from nmt.utils.progress import Stage
 from nmt.utils.startup import shared_cores
 
@@ -28,6 +30,7 @@ Done = TypeVar("Done")
 Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
+CHECKSUM = "checksum"  # entry of facts.json; a cache without it is read, too
 MANY = 20  # with fewer chunks, starting processes takes longer than it saves
 _function: Callable[[Any], Any]  # function of a worker process
 
@@ -52,6 +55,7 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored
 
     Raises:
         RunError: if the cache cannot be written, or the disk is full.
+        InputError: if the cache is damaged; names the folder to delete.
     """
     cache = cache.expanduser()
     folder, unfinished = cache / name, cache / f".{name}"
@@ -63,13 +67,32 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored
                     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
                     unfinished.mkdir()
                     try:
-                        write_json(unfinished / FACTS, build(unfinished))
+                        facts = build(unfinished)
+                        checksum = _checksum(unfinished, facts)
+                        write_json(unfinished / FACTS, {**facts, CHECKSUM: checksum})
+                        with (unfinished / ROWS).open("rb") as rows:
+                            os.fsync(rows.fileno())
                         unfinished.rename(folder)
+                        sync_folder(cache)
                     finally:
                         shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise RunError(f"data.cache={cache}: {error}") from error
-    return Stored(open_rows(folder), json.loads((folder / FACTS).read_text("utf-8")))
+    try:
+        facts = json.loads((folder / FACTS).read_text("utf-8"))
+        if facts.pop(CHECKSUM, None) not in (None, _checksum(folder, facts)):
+            raise ValueError("its files do not belong together")
+        return Stored(open_rows(folder), facts)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"data.cache={cache}: damaged ({first_line(error)}); delete {folder}, and it is made again"
+        ) from error
+
+
+def _checksum(folder: Path, facts: Facts) -> str:
+    """Returns a digest of the facts and the size of the rows, which is cheap."""
+    content = json.dumps([(folder / ROWS).stat().st_size, facts], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def write_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from nmt.data import cache as module
 from nmt.data import preparation as steps
 from nmt.data.cache import MANY, build_once, map_chunks, write_rows
 from nmt.data.preparation import Prepared, prepare
-from nmt.utils.errors import RunError
+from nmt.utils.errors import InputError, RunError
 
 FORK = multiprocessing.get_context("fork")
 SCHEMA = pa.schema({"n": pa.int64()})
@@ -93,6 +94,31 @@ def test_processes_build_a_folder_once(tmp_path: Path) -> None:
         "rows.arrow",
         "facts.json",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("rows.arrow", lambda content: content[: len(content) // 2]),
+        ("rows.arrow", lambda content: content[:-8]),  # the end of the stream alone
+        ("rows.arrow", lambda content: b""),
+        ("facts.json", lambda content: b""),
+        ("facts.json", lambda content: b"[]"),
+        ("facts.json", lambda content: content.replace(b"true", b"false")),
+        ("facts.json", None),
+    ],
+)
+def test_damage_names_the_folder_to_delete(tmp_path: Path, name: str, damage: Any) -> None:
+    _build(tmp_path, tmp_path / "log")
+    file = tmp_path / "thing" / name
+    content = file.read_bytes()
+    file.unlink()
+    if damage is not None:
+        file.write_bytes(damage(content))
+    with pytest.raises(InputError, match=rf"^data\.cache=.*damaged .*delete {tmp_path}/thing, "):
+        _build(tmp_path, tmp_path / "log")
+    shutil.rmtree(tmp_path / "thing")
+    _build(tmp_path, tmp_path / "log")
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
