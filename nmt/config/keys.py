@@ -54,6 +54,8 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
         return next((wrong for item in value if (wrong := problem(item, accepts))), None)
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
+    if value in ("False", "True"):  # as text: OmegaConf writes the booleans of YAML like this
+        return "YAML reads no, off, yes and on as booleans; quote the word, such as 'no'"
     if not isinstance(value, int | float):
         return None
     if not math.isfinite(value):

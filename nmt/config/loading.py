@@ -26,6 +26,11 @@ def load(composed: Any) -> Any:
         OmegaConfBaseException: for a missing value, or an interpolation that cannot be resolved.
     """
     config = OmegaConf.to_object(composed)
+    if not dataclasses.is_dataclass(config):
+        raise InputError(
+            "--config-name: not a configuration of this command; to repeat a run, type the overrides "
+            "in its .hydra/overrides.yaml"
+        )
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
@@ -87,7 +92,8 @@ def check_bounds(config: Any, where: str = "", closed: bool = True) -> None:
         if dataclasses.is_dataclass(value):
             check_bounds(value, f"{name}.", closed)
         elif wrong := problem(value, entry.metadata) if value is not None else None:
-            raise InputError(f"{name}={value}: {wrong}")
+            typed = f"[{', '.join(map(str, value))}]" if isinstance(value, list) else value
+            raise InputError(f"{name}={typed}: {wrong}")
 
 
 def check_together(config: Config) -> None:

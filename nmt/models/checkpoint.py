@@ -55,7 +55,8 @@ class Checkpoint:
         Raises:
             InputError: if the network cannot be built, or the weights do not fit it.
         """
-        network = build_network(config or self.config, *map(len, self.vocabularies))
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, and then replaced
+            network = build_network(config or self.config, *map(len, self.vocabularies))
         prefix = "network."
         weights = {
             name.removeprefix(prefix): weight

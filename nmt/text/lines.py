@@ -31,6 +31,7 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
     return io.BufferedReader(frames, 1 << 20)
 
 
+ARCHIVES = {b"PK\3\4": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive"}
 FORMATS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -55,12 +56,15 @@ def read_lines(path: Path) -> Iterator[str]:
     The first bytes tell whether the file is compressed (gzip, bzip2, xz, Zstandard), not its name.
 
     Raises:
-        InputError: naming file and line if the text is not UTF-8, holds a NUL byte, or is damaged.
+        InputError: naming file and line if the text is not UTF-8, holds a NUL byte, or is damaged;
+            naming the file if it is an archive of files.
     """
     number = 0
     try:
         with path.open("rb") as file:
             head = file.read(8)
+        if archive := ARCHIVES.get(head[:4]):
+            raise InputError(f"{path}: {archive}; unpack it, or compress the text with gzip")
         opener = next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), Path.open)
         with opener(path, "rb") as stream:
             for number, raw in enumerate(stream, 1):

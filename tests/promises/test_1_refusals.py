@@ -58,13 +58,21 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("train model.scoring._target_=my.Scoring", "model.scoring._target_=my.Scoring: Module"),
         ("train evaluation.edges=[20,10]", "evaluation.edges=[20, 10]: must be increasing"),
         ("compare scores=[blue] runs=[nowhere]", "scores: no score 'blue'"),
+        ("train --config-path {folder} --config-name stored", "in its .hydra/overrides.yaml"),
+        (
+            "prepare --config-dir {folder} data=mine",
+            "data.languages=[False, en]: YAML reads no, off",
+        ),
         ("compare runs=[x&y,z]", """quote special characters twice: 'runs=["x&y","z"]'"""),
         ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],
 )
 def test_keys_types_and_files(program, typed, named):
     (program.folder / "x.ckpt").write_text("not a checkpoint")
-    command, *words = typed.split()
+    (program.folder / "stored.yaml").write_text("seed: 1\n")
+    (program.folder / "data").mkdir(exist_ok=True)
+    (program.folder / "data/mine.yaml").write_text("title: mine\nlanguages: [no, en]\n")
+    command, *words = typed.format(folder=program.folder).split()
     ended = program(command, *words)
     assert (ended.code, ended.out) == (2, "")
     assert named in ended.err

@@ -43,6 +43,7 @@ REFUSED = {
     "Latin-1": (b"fine\nfine\nd\xe9j\xe0\n", r":3: not UTF-8 \(byte 0xe9 at column 2\)"),
     "NUL": (b"fine\nf\0ne\n", ":2: NUL byte at column 2"),
     "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ":1: (NUL byte|not UTF-8)"),
+    "zip": (b"PK\3\4fine\n", ": a zip archive; unpack it"),
     "cut gzip": (gzip.compress(bytes(range(256)) * 99)[:-9], ":.: (cannot be read|NUL|not UTF-8)"),
     "cut xz": (lzma.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
     "cut bzip2": (bz2.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
