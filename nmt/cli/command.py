@@ -81,7 +81,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 started = True
-                if own_folder:  # the libraries take seconds to import
+                # The libraries take seconds to import. A finished run may refuse the command.
+                if own_folder and not (output_folder() / "results.json").exists():
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)
 

@@ -238,6 +238,12 @@ def test_characters_are_words_where_the_run_says_so(run, tmp_path):
     assert nmt.load(tmp_path / "th.ckpt").translate("我们认为").source == list("我们认为")
 
 
+def test_loading_and_translating_leave_the_random_numbers(run):
+    state = torch.get_rng_state()
+    nmt.load(run).translate("the cat")
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def translate_anew(run):
     """Imports once more what translating imports of the project and of what only training needs."""
     training = {"pytorch_lightning", "torchmetrics", "wandb", "datasets", "matplotlib"}

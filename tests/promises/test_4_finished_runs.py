@@ -37,11 +37,13 @@ def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
     program, rnnsearch, typed
 ):
     before = contents(rnnsearch)
+    logged = {file: file.read_text() for file in rnnsearch.glob("*.log")}
     command, *words = typed
     ended = program(command, *words, "hydra.run.dir=rnnsearch")
     assert ended.code == 2, ended.err
     assert "rnnsearch" in ended.err
     assert contents(rnnsearch) == before
+    assert {file: file.read_text() for file in logged} == logged
 
 
 def test_two_commands_never_work_in_one_folder(program):
