@@ -112,7 +112,7 @@ def run_folder(command: str, resume: str | None = None) -> str:
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
         return str(resume)
-    name = job_id(command)
+    name = job_id(command, resume)
     return f"outputs/{name}" if name else _make_new_folder()
 
 

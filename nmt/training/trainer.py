@@ -16,7 +16,7 @@ import torch
 from hydra.utils import get_object, instantiate
 from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.loggers import Logger
-from pytorch_lightning.plugins.environments import SLURMEnvironment
+from pytorch_lightning.plugins.environments import LightningEnvironment, SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
@@ -25,6 +25,7 @@ from nmt.config.code import errors_naming
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.devices import resolve_accelerator, resolve_precision
+from nmt.utils.environment import is_srun_task
 from nmt.utils.errors import InputError, first_line
 
 # Defaults that differ from Lightning's
@@ -71,9 +72,11 @@ def make_trainer(
     given["strategy"] = make_strategy(given["strategy"])
     given["enable_progress_bar"] &= sys.stdout is not None and sys.stdout.isatty()
     plugins: list[Any] = [AtomicCheckpointIO()]
-    if "SLURM_JOB_ID" in os.environ and "SLURM_NTASKS" in os.environ:
-        plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` requeues
     try:
+        if is_srun_task():
+            plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` requeues
+        elif "SLURM_JOB_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
+            plugins.append(LightningEnvironment())  # Lightning would take a job's script for a rank
         trainer = pl.Trainer(
             **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )

@@ -43,17 +43,27 @@ def git_commit(package: Path = PACKAGE) -> str | None:
 
 def rank() -> int:
     """Rank of this process from environment variables, without a process group; default 0."""
-    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+    names = ("RANK", *(["SLURM_PROCID"] if is_srun_task() else []), "LOCAL_RANK")
+    for name in names:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return 0
 
 
-def job_id(command: str) -> str | None:
+def is_srun_task() -> bool:
+    """Whether `srun` started this process, and not the job's script or a shell in an allocation."""
+    step = os.environ.get("SLURM_STEP_ID", "")
+    is_shell = os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive")  # as Lightning says
+    numbered = step.isdigit() and int(step) < 0xFFFFFFF0  # the steps above are shells and scripts
+    return numbered and "SLURM_NTASKS" in os.environ and not is_shell
+
+
+def job_id(command: str, resume: str | None = None) -> str | None:
     """Returns a name shared by all ranks of a torchrun or SLURM job; None elsewhere.
 
-    A training run that SLURM requeues is identified by its job number alone. Other commands may run
-    several times per job: their name includes the step (`srun`), and is None outside a step.
+    A training run that continues after SLURM requeued it (`resume=auto`) is identified by its job number
+    alone. Other commands may run several times per job: their name includes the step (`srun`), and is
+    None outside a step.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -61,10 +71,9 @@ def job_id(command: str) -> str | None:
     if "SLURM_JOB_ID" not in os.environ or "SLURM_NTASKS" not in os.environ:
         return None
     job = f"slurm-{os.environ['SLURM_JOB_ID']}"
-    step = os.environ.get("SLURM_STEP_ID")
-    if not own:
+    if resume == "auto":
         return job
-    return None if step is None else f"{job}.{step}{own}"
+    return f"{job}.{os.environ['SLURM_STEP_ID']}{own}" if is_srun_task() else None
 
 
 def command_name() -> str | None:

@@ -12,6 +12,7 @@ import pytest
 import nmt.__main__ as dispatcher
 from nmt.cli import composition
 from nmt.cli.composition import run_folder, with_plus
+from nmt.utils.environment import rank
 from tests.helpers import ROOT
 from tests.test_budget import BUDGET
 
@@ -90,15 +91,33 @@ SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}
     [
         ({"TORCHELASTIC_RUN_ID": "a"}, "train", "outputs/torchrun-a"),
         ({"TORCHELASTIC_RUN_ID": "a"}, "evaluate", "outputs/torchrun-a-evaluate"),
-        (SLURM, "train", "outputs/slurm-77"),
+        ({**SLURM, "SLURM_STEP_ID": "2"}, "train", "outputs/slurm-77.2"),
         ({**SLURM, "SLURM_STEP_ID": "2"}, "evaluate", "outputs/slurm-77.2-evaluate"),
     ],
 )
 def test_ranks_of_a_job_share_a_folder(monkeypatch, environment, command, folder):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert run_folder(command) == run_folder(command, "auto") == folder
+    assert run_folder(command) == folder
     assert run_folder(command, "conf") == "conf"
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        {},
+        {"SLURM_STEP_ID": "4294967290"},
+        {"SLURM_STEP_ID": "0", "SLURM_JOB_NAME": "interactive"},
+    ],
+)
+def test_trainings_in_a_job_without_srun_get_folders_of_their_own(monkeypatch, tmp_path, outside):
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**SLURM, "SLURM_PROCID": "0", "LOCAL_RANK": "1", **outside}.items():
+        monkeypatch.setenv(name, value)
+    composition._make_new_folder.cache_clear()
+    assert "slurm" not in run_folder("train")
+    assert run_folder("train", "auto") == "outputs/slurm-77"
+    assert rank() == 1  # of Lightning's own processes
 
 
 def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):

@@ -159,3 +159,23 @@ def test_the_reason_of_an_early_end():
     assert stop_reason(trainer) == "a callback has set trainer.should_stop"
     stopping.wait_count = 3
     assert stop_reason(trainer) == "valid/bleu has not improved for 3 validations"
+
+
+@pytest.mark.parametrize(
+    ("step", "environment"),
+    [
+        ("0", "SLURMEnvironment"),
+        ("4294967290", "LightningEnvironment"),
+        ("", "LightningEnvironment"),
+    ],
+)
+def test_only_srun_starts_the_ranks_of_a_slurm_job(
+    composer, tmp_path, monkeypatch, step, environment
+):
+    """An interactive shell or a script in an allocation of four tasks trains as on any machine."""
+    job = {"JOB_ID": "7", "NTASKS": "4", "NTASKS_PER_NODE": "4", "STEP_ID": step}
+    for name, value in {**job, "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    config = load(composer(*TYPED, "trainer.devices=4", "trainer.strategy=ddp"))
+    trainer = make_trainer(config.trainer, tmp_path, [], [])
+    assert type(trainer.strategy.cluster_environment).__name__ == environment
