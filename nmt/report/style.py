@@ -5,6 +5,8 @@ Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no 
 
 from __future__ import annotations
 
+import logging
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,10 @@ from matplotlib.figure import Figure
 from nmt.utils.files import write_atomically
 from nmt.utils.text import file_name
 
+log = logging.getLogger(__name__)
+
+MISSING = r"Glyph (\d+) .*missing from"  # matplotlib's warning
+CJK = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "IDEOGRAPHIC", "FULLWIDTH")
 # Okabe and Ito's colours without yellow, which is too pale for a line on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -43,8 +49,8 @@ def style() -> Iterator[None]:
         families = matplotlib.rcParams["font.family"]
         families = [family for family in families if family in _installed_families()]
         matplotlib.rcParams["font.family"] = families
-        # scripts without an installed font are drawn as boxes
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        # scripts without an installed font are drawn as boxes, which `save_figure` reports
+        warnings.filterwarnings("ignore", message=MISSING)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
 
@@ -55,16 +61,35 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
     if engine := figure.get_layout_engine():
         engine.execute(figure)
         figure.set_layout_engine(None)  # laid out and measured once for all files
-    box = figure.get_tightbbox().padded(0.05)
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     written = []
-    for name in formats:
-        file = path.with_name(f"{file_name(path.name)}.{name}")
-        metadata = undated.get(name)
-        draw = partial(figure.savefig, format=name, bbox_inches=box, metadata=metadata)
-        write_atomically(file, draw)
-        written.append(file)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", message=MISSING)
+        box = figure.get_tightbbox().padded(0.05)
+        for name in formats:
+            file = path.with_name(f"{file_name(path.name)}.{name}")
+            metadata = undated.get(name)
+            draw = partial(figure.savefig, format=name, bbox_inches=box, metadata=metadata)
+            write_atomically(file, draw)
+            written.append(file)
+    for each in caught:
+        if glyph := re.match(MISSING, str(each.message)):
+            advise_font(unicodedata.name(chr(int(glyph[1])), "").partition(" ")[0])
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return written
+
+
+@cache
+def advise_font(script: str) -> None:
+    """Logs once for each script that figures show boxes, and what to install."""
+    package = "fonts-noto-cjk" if script in CJK else "fonts-noto-core"
+    log.warning(
+        "no installed font has %s characters: figures show boxes; install one of Noto's, such as "
+        "the package %s",
+        script,
+        package,
+    )
 
 
 def shown(text: str, longest: int = 24) -> str:

@@ -11,7 +11,7 @@ from nmt.report.comparison import compare_finished
 from nmt.report.figures import caption, draw_figures, lengths_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
-from nmt.report.style import save_figure
+from nmt.report.style import advise_font, save_figure
 from nmt.training import publish
 from tests.helpers.run_folders import make_run
 
@@ -177,3 +177,18 @@ def test_results_are_written_where_figures_and_page_fail(folder, monkeypatch, ca
     assert len(written) == 1
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "ZeroDivisionError" in error.exc_text
+
+
+def test_characters_without_a_font_are_reported_once_with_a_package(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("nmt.report.style._installed_families", lambda: {"DejaVu Sans"})
+    advise_font.cache_clear()
+    weights = np.ones((1, 2)) / 2
+    row = {"id": 1, "length": 1, "source": ["北京", "</s>"], "target": ["ไทย"], "weights": weights}
+    for name in ("a", "b"):
+        save_figure(heatmap_figure(row), tmp_path / name, ["png"])
+    advice = {
+        record.getMessage().partition(":")[0]: record.getMessage() for record in caplog.records
+    }
+    assert len(caplog.records) == len(advice) == 2
+    assert advice["no installed font has CJK characters"].endswith("the package fonts-noto-cjk")
+    assert advice["no installed font has THAI characters"].endswith("the package fonts-noto-core")
