@@ -17,7 +17,10 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.config.code import user_code
-from nmt.config.schema import Config, class_name, scoring_of
+from nmt.config.commands import TrainConfig
+from nmt.config.keys import LENGTH, effect_of
+from nmt.config.overrides import differences
+from nmt.config.schema import Config, class_name, scoring_of, to_containers
 from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
@@ -101,7 +104,11 @@ class Training:
         self.data = TranslationData(text, config)
         log.info(describe_training(config, self.model, trainer))
         path = run.checkpoint.path if run.checkpoint else None
-        self.record.continues = path not in (None, run.folder.last, run.folder.best)
+        stored = run.checkpoint.config if run.checkpoint else config
+        changed = differences(to_containers(stored), to_containers(config))
+        is_extended = any(effect_of(TrainConfig, key) == LENGTH for key in changed)
+        is_copied = path not in (None, run.folder.last, run.folder.best)
+        self.record.continues = is_extended or is_copied
         if run.checkpoint and config.trainer.get("fast_dev_run"):
             # Lightning counts its batches from the start of the training
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update

@@ -37,7 +37,7 @@ class TrainingRecord(pl.Callback):
         seconds: time of the updates.
         hours: time of training over all resumes, up to the last checkpoint.
         stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
-        continues: a new run continues a checkpoint of another one, also if that ended early.
+        continues: a training that ended early goes on, in another folder or to another length.
     """
 
     def __init__(self) -> None:
@@ -82,6 +82,8 @@ class TrainingRecord(pl.Callback):
         if self.continues:
             self.stopped_early = ""
         trainer.should_stop = bool(self.stopped_early)
+        if self.stopped_early:
+            log.info("the training has already ended early: %s", self.stopped_early)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._begun = time.monotonic()

@@ -341,6 +341,12 @@ class TestCommands:
         ended = program("train", *typed, figures=False)
         assert ended.code == 0, ended.err
         assert results(program.folder / "late")["train"]["updates"] == 12
+        again = program("train", "resume=early", figures=False)
+        assert "the training has already ended early: " in again.err
+        assert results(program.folder / "early")["train"]["updates"] == 6
+        longer = program("train", "resume=early", "trainer.max_steps=14", figures=False)
+        assert longer.code == 0, longer.err
+        assert results(program.folder / "early")["train"]["updates"] > 6
 
     def test_epochs_replace_the_updates_of_the_regime(self, program):
         """400 pairs are 25 batches of 16; the regime ends at 12 updates."""
