@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,10 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 from nmt.config.schema import Config
 from nmt.training.trainer import make_object, target_of
 from nmt.utils.environment import WITHOUT_KEY, command_name, has_wandb_key, rank, sweep_folder
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_text
+
+log = logging.getLogger(__name__)
 
 MAX_NAME = 128  # characters in the name of a W&B run or group
 MAX_TAG = 64  # characters in a W&B tag
@@ -52,6 +55,25 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
             made._wandb_init.pop("anonymous", None)  # W&B warns about Lightning's default
         loggers.append(made)
     return loggers
+
+
+def connect(logger: Logger) -> None:
+    """Starts W&B's run, offline where its server cannot be reached: logging never stops a training."""
+    if not isinstance(logger, WandbLogger):
+        return
+    from wandb.errors import CommError
+
+    try:
+        _ = logger.experiment
+    except CommError as error:
+        log.warning(
+            "W&B: %s; logging offline, `wandb sync %s/wandb/offline-run-*` sends it later",
+            first_line(error),
+            logger.save_dir,
+        )
+        logger._offline = True
+        logger._wandb_init |= {"mode": "offline", "resume": None}
+        _ = logger.experiment
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
-from nmt.training.loggers import make_loggers
+from nmt.training.loggers import connect, make_loggers
 from nmt.training.signals import Stop
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
@@ -139,6 +139,7 @@ class Run:
         exit_code = 1
         try:
             for each in self.loggers:
+                connect(each)
                 each.log_hyperparams(to_containers(self.config))
             yield
             exit_code = 0

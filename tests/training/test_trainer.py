@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import pytorch_lightning as pl
 import torch
+import wandb
 from pytorch_lightning.callbacks import EarlyStopping, EMAWeightAveraging, ModelCheckpoint
 from pytorch_lightning.loggers import CSVLogger, WandbLogger
+from wandb.errors import CommError
 
 from nmt.config.loading import load
 from nmt.training import callbacks
 from nmt.training.callbacks import Seeds
-from nmt.training.loggers import make_loggers
+from nmt.training.loggers import connect, make_loggers
 from nmt.training.run import is_asked_for
 from nmt.training.trainer import make_callbacks, make_trainer
 from nmt.training.training_log import stop_reason
@@ -179,3 +181,23 @@ def test_only_srun_starts_the_ranks_of_a_slurm_job(
     config = load(composer(*TYPED, "trainer.devices=4", "trainer.strategy=ddp"))
     trainer = make_trainer(config.trainer, tmp_path, [], [])
     assert type(trainer.strategy.cluster_environment).__name__ == environment
+
+
+def test_without_a_network_wandb_logs_offline(composer, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_MODE", "online")
+    init = wandb.init
+
+    def refuse_online(**given: Any) -> Any:
+        if given.get("mode") != "offline":
+            raise CommError("Error communicating with wandb process\nsee the log")
+        return init(**given)
+
+    monkeypatch.setattr(wandb, "init", refuse_online)
+    config = load(composer(*TYPED, "logger=wandb", "logger.wandb.offline=false"))
+    [logger] = make_loggers(config, tmp_path)
+    connect(logger)
+    logger.log_metrics({"a": 1.0})
+    wandb.finish()
+    assert "W&B: Error communicating with wandb process; logging offline" in caplog.text
+    assert list(tmp_path.glob("wandb/offline-run-*"))
