@@ -18,7 +18,7 @@ from pytorch_lightning.loggers import Logger
 from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
 from nmt.config.keys import WEIGHTS, effect_of
-from nmt.config.overrides import apply_overrides, differences, refuse_changes
+from nmt.config.overrides import apply_overrides, differences, flatten, is_within, refuse_changes
 from nmt.config.schema import Config, to_containers
 from nmt.data.preparation import Prepared, prepare
 from nmt.evaluation import results
@@ -27,12 +27,15 @@ from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import connect, make_loggers
 from nmt.training.signals import Stop
+from nmt.utils.commands import override_key
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
+
+WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name folders to write
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     config, remaining = apply_overrides(
         checkpoint.config, checkpoint.about["overrides"], composed, overrides
     )
+    refuse_outside(config, folder.path, overrides)
     stop.trusted = user_code(config)
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
     if composed.resume == "auto":
@@ -190,6 +194,24 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["overrides"]) or "none")
     return Run(config, folder, remaining, checkpoint)
+
+
+def refuse_outside(config: TrainConfig, folder: Path, overrides: Sequence[str]) -> None:
+    """Refuses folders outside the run that a checkpoint names: somebody else may have written it.
+
+    Raises:
+        InputError: naming the key, unless this command types it.
+    """
+    typed = [override_key(word) for word in overrides]
+    for section in ("callbacks", "logger", "trainer"):
+        for path, value in flatten({section: getattr(config, section)}).items():
+            if path.rpartition(".")[2] not in WRITTEN or value is None or is_within(path, typed):
+                continue
+            if not Path(value).resolve().is_relative_to(folder.resolve()):
+                raise InputError(
+                    f"{path}={value}: the checkpoint names a folder outside the run; type "
+                    f"{path}=FOLDER to choose one"
+                )
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:

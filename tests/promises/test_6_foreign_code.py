@@ -6,6 +6,7 @@ of `nmt`, or of packages that the user trusts by name. Text stays text in logs, 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 from nmt.models import RNNsearch
 from nmt.models.checkpoint import read_checkpoint
+from nmt.training.run import refuse_outside
 from nmt.utils.errors import InputError
 from tests.helpers.models import small_checkpoint
 
@@ -104,3 +106,24 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
     torch.save(content, path)
     with pytest.raises(InputError, match=r"add trust=\["):
         read_checkpoint(path, trust=[__name__])
+
+
+@pytest.mark.parametrize(
+    ("folder", "typed", "refused"),
+    [
+        ("/elsewhere", [], True),
+        ("run/../../elsewhere", [], True),
+        ("run/checkpoints", [], False),
+        ("/elsewhere", ["callbacks.best.dirpath=/elsewhere"], False),
+    ],
+)
+def test_a_checkpoint_names_no_folder_outside_the_run(
+    checkpoint, monkeypatch, folder, typed, refused
+):
+    path, _ = checkpoint
+    monkeypatch.chdir(path.parent)
+    config = read_checkpoint(path).config
+    config.callbacks["best"] = {"dirpath": folder}
+    refusing = pytest.raises(InputError, match=f"callbacks.best.dirpath={folder}: ")
+    with refusing if refused else nullcontext():
+        refuse_outside(config, Path("run"), typed)
