@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_WORDS = 5_000  # per line: time and memory of attention grow with the square of the words
+
 
 @command("translate")
 def main(composed: TranslateConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import batches_of_lines
+    from nmt.text.tokenise import count_words
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
@@ -50,6 +53,12 @@ def main(composed: TranslateConfig) -> None:
     shown = config.trainer["enable_progress_bar"] and not interactive
     with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
+            for place, line in enumerate(lines, number + 1):
+                if (words := count_words(line, config.tokenizer.characters)) > MAX_WORDS:
+                    raise InputError(
+                        f"standard input:{place}: {words:,} words; a line may have {MAX_WORDS:,}: "
+                        "put each sentence on a line of its own"
+                    )
             for best in model.translate(
                 lines,
                 tokenised=composed.tokenised,

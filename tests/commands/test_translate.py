@@ -34,6 +34,12 @@ class TestTranslate:
         assert all(found[4:])
         assert files(program.folder) == before
 
+    def test_a_line_of_very_many_words_is_refused_at_once(self, program, rnnsearch):
+        """A search takes time that grows with the square of the words."""
+        ended = program("translate", BEST, stdin=b"a\n" + b"a " * 100_000)
+        assert ended.code == 2
+        assert "nmt: standard input:2: 100,000 words; a line may have 5,000" in ended.err
+
     def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
         assert ended.code == 2
