@@ -61,6 +61,7 @@ def connect(logger: Logger) -> None:
     """Starts W&B's run, offline where its server cannot be reached: logging never stops a training."""
     if not isinstance(logger, WandbLogger):
         return
+    import wandb
     from wandb.errors import CommError
 
     try:
@@ -71,6 +72,7 @@ def connect(logger: Logger) -> None:
             first_line(error),
             logger.save_dir,
         )
+        wandb.teardown()  # its process still holds the id of the run
         logger._offline = True
         logger._wandb_init |= {"mode": "offline", "resume": None}
         _ = logger.experiment
