@@ -72,15 +72,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({}, r"data\.train\.source: missing"),
     ({"target": "b"}, r"data\.train\.source: missing"),
     ({"source": "a"}, r"data\.train\.target: missing"),
-    ({"source": "a", "target": "nowhere"}, r"data\.train\.target: no such file: /.*nowhere$"),
+    (
+        {"source": "a", "target": "nowhere"},
+        r"data\.train\.target: no such file: /.*nowhere; a relative name",
+    ),
     (
         {"source": "a", "target": "nowhere", "hub": {"path": "mine/text"}, "files": ["c"]},
-        r"data\.train\.target: no such file: /.*nowhere$",
+        r"data\.train\.target: no such file: /.*nowhere; a relative name",
     ),
     ({"source": "a", "target": "b", "grammar": "natural"}, r"data\.train: .*type data=text"),
     ({"source": "a", "target": "b", "alignment": "c"}, r"data\.train\.alignment: .*tokenised"),
     ({"grammar": "natural"}, r"data\.train\.pairs: missing"),
-    ({"files": ["a"]}, r"data\.train\.files: no such file: /.*/a\.en$"),
+    ({"files": ["a"]}, r"data\.train\.files: no such file: /.*/a\.en; a relative name"),
 ]
 
 

@@ -108,6 +108,8 @@ def test_groups_are_those_of_the_folder():
 )
 def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
     """Over ckpt_path and resume, unless the weights (or the end of the resumed run) depend on it."""
+    if group_of(word) == "hparams_search":
+        pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
     before = keys_of(*history)
     wanted = keys_of(*(each for each in history if group_of(each) != group_of(word)), word)
     differing = {key for key in before | wanted if before.get(key) != wanted.get(key)}
