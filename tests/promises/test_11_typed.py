@@ -7,6 +7,7 @@ oracle is the same group typed in the first command.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from textwrap import dedent
 from typing import Any
@@ -65,6 +66,17 @@ def options(command: str) -> list[str]:
     ]
 
 
+def rest_is_slow(command: str, *before: Any) -> list[Any]:
+    """Parameters for each option; all but the first two of a group are marked slow."""
+    seen: Counter[str] = Counter()
+    parameters = []
+    for word in options(command):
+        seen[group_of(word)] += 1
+        marks = [pytest.mark.slow] if seen[group_of(word)] > 2 else []
+        parameters.append(pytest.param(*before, word, marks=marks))
+    return parameters
+
+
 @pytest.fixture(scope="module")
 def keys_of(composer):
     """keys_of(*typed): the configuration that the first command composes, by dotted key.
@@ -104,7 +116,7 @@ def test_groups_are_those_of_the_folder():
 
 @pytest.mark.parametrize(
     ("history", "word"),
-    [(TINY, word) for word in options("train")] + [(CHOSEN, word) for word in ACTING],
+    [*rest_is_slow("train", TINY), *((CHOSEN, word) for word in ACTING)],
 )
 def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
     """Over ckpt_path and resume, unless the weights (or the end of the resumed run) depend on it."""
@@ -123,7 +135,7 @@ def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, hi
         assert (after in ended) if ended else (after == wanted)
 
 
-@pytest.mark.parametrize("word", options("evaluate"))
+@pytest.mark.parametrize("word", rest_is_slow("evaluate"))
 def test_a_group_gives_an_evaluation_what_it_gives_in_the_first_command(composer, keys_of, word):
     before, wanted = keys_of(*TINY), keys_of(*TINY, word)
     declared = [name for name, _ in entries(EvaluateConfig) if name != "logger"]
