@@ -215,9 +215,7 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     return rates(best)
 
 
-def constant_error_records(
-    records: Sequence[Record], draws: int = DRAWS, seed: int = SEED
-) -> Iterator[list[Record]]:
+def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
     """Simulates systems with constant error rates and the BLEU of a given system on the whole set.
 
     They have no scores of text, since their errors are in tokens, and none without unknown words.
@@ -225,7 +223,6 @@ def constant_error_records(
     Args:
         records: records of the given system.
         draws: number of simulated systems, which have the same rates and other errors.
-        seed: seed of the errors of the first system.
 
     Yields:
         The records of each simulated system.
@@ -233,10 +230,10 @@ def constant_error_records(
     ordered = in_order(records)
     texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]
     references = References(texts)
-    references.draw(seed)
+    references.draw(SEED)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
     for number in range(draws):
-        references.draw(seed + number)
+        references.draw(SEED + number)
         words, sentence = references.hypotheses(rates)
         ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
         written = [references.vocabulary[index] for index in words.tolist()]

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -348,7 +348,7 @@ def length_curves(
                 [np.stack(own_values)],
                 common.ids,
                 count_documents(common.documents),
-                partial(_mean_influence, of_length, tables, members[0].scores[key], common),
+                cache(partial(_mean_influence, of_length, tables, members[0].scores[key], common)),
             )
     return curves
 

@@ -403,10 +403,13 @@ class SetComparison:
             return []
         changes = []
         for measured in self.measured.values():
-            kept = ~np.isin(measured.ids, list(copied))
-            whole, rest = (measured.of("bleu", part) for part in (kept | True, kept))
-            if whole and rest:
-                changes.append(rest["value"] - whole["value"])
+            has = measured.has("bleu")
+            kept = has & ~np.isin(measured.ids, list(copied))
+            if kept.any():
+                table = measured.tables["bleu"]
+                sums = np.stack([table[part].sum(axis=0) for part in (has, kept)])
+                whole, rest = measured.scores["bleu"].combine(sums)
+                changes.append(rest - whole)
         effect = f"{min(changes):+.1f} to {max(changes):+.1f}" if changes else "unknown"
         return [
             f"{counted(len(copied), 'reference')} equal the source (addresses, names); BLEU without "

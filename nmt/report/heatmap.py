@@ -103,15 +103,15 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     scale = min(1.0, LARGEST / width, LARGEST / height)
     figure = Figure(figsize=(width * scale, height * scale))
 
-    def index(left: float, top: float, across: float, down: float) -> Axes:
+    def add_axes(left: float, top: float, across: float, down: float) -> Axes:
         corner = left / width, 1 - (top + down) / height
         return figure.add_axes((*corner, across / width, down / height))
 
     for number, row in enumerate(rows):
         line, column = divmod(number, columns)
         corner = room[number] + (sum(widths[:column]), sum(heights[:line]))
-        _draw_cells(index(*corner, *cells[number]), row, 7 * scale)
-    bar = index(width - SCALE + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
+        _draw_cells(add_axes(*corner, *cells[number]), row, 7 * scale)
+    bar = add_axes(width - SCALE + 0.15, room[0, 1], 0.09, min(1.2, cells[0, 1]))
     figure.colorbar(figure.axes[0].images[0], cax=bar, ticks=[0, 0.5, 1])
     bar.tick_params(labelsize=8 * scale, length=2 * scale, pad=1)
     bar.set_ylabel("attention weight", fontsize=8 * scale, labelpad=1)

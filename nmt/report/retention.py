@@ -65,10 +65,20 @@ PairCurves = Callable[[str, str, str], tuple[Curve, Curve] | None]
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
-    """Says what the intervals of a frame cover, from its column `interval`."""
-    kinds = sorted(set(frame["interval"]) - {""})
+    """Says what the intervals of a frame cover, from its column `interval`.
+
+    >>> resampled_words(pd.DataFrame({"interval": ["documents", "documents and seeds", ""]}))
+    'documents, and seeds where there are three or more'
+    """
+    kinds = set(frame["interval"]) - {""}
+    seeded = {kind for kind in kinds if kind.endswith(" and seeds")}
+    drawn = " or ".join(sorted({kind.removesuffix(" and seeds") for kind in kinds}))
+    if not seeded:
+        return drawn
     return (
-        "sentences, and seeds where there are three or more" if len(kinds) > 1 else "".join(kinds)
+        f"{drawn} and seeds"
+        if seeded == kinds
+        else f"{drawn}, and seeds where there are three or more"
     )
 
 

@@ -200,6 +200,8 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
         raise InputError("reference: must be given with source")
     paths = as_list(config.reference)
     source = read_texts(config.source, "source", SOURCE)
+    if not source:
+        raise InputError(f"source={config.source}: has no lines")
     references = [read_texts(path, "reference", REFERENCE) for path in paths]
     for path, lines in zip(paths, references, strict=True):
         if len(lines) != len(source):
@@ -219,7 +221,11 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
         raise InputError(f"short={scale.short}: must be below long={scale.long}")
     documents = None
     if config.document is not None:
-        documents = _column(config, config.document, len(source)).astype(str).tolist()
+        column = _column(config, config.document, len(source))
+        if column.isna().any():
+            row = int(column.isna().argmax()) + 1
+            raise InputError(f"document={config.document}: row {row} names no document")
+        documents = column.astype(str).tolist()
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
         reference, *others = map(tokenisers[1].tokenise, texts)

@@ -28,7 +28,7 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
     frames = zstandard.ZstdDecompressor().stream_reader(
         path.open(mode), read_across_frames=True, closefd=True
     )
-    return io.BufferedReader(frames, 1 << 20)
+    return io.BufferedReader(frames, READ_BYTES)
 
 
 ARCHIVES = {b"PK\3\4": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive"}

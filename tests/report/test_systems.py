@@ -239,9 +239,19 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
 def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column document"):
         build_comparison(CompareConfig(**news, document="document"))
+    rows = [{"doc": None if n == 3 else "a"} for n in range(80)]
+    unnamed = news | {"metadata": write(tmp_path / "unnamed.jsonl", rows)}
+    with pytest.raises(InputError, match="document=doc: row 4 names no document"):
+        build_comparison(CompareConfig(**unnamed, document="doc"))
     news["metadata"] = write(tmp_path / "short.jsonl", [{"doc": "a"}])
     with pytest.raises(InputError, match="1 rows, source has 80 lines"):
         build_comparison(CompareConfig(**news, document="doc"))
+
+
+def test_a_source_without_lines_is_refused(news: dict[str, Any], tmp_path: Path) -> None:
+    news["source"] = news["reference"] = write(tmp_path / "empty.en", [])
+    with pytest.raises(InputError, match="has no lines"):
+        build_comparison(CompareConfig(**news))
 
 
 def test_a_pair_is_compared_on_the_sentences_that_both_have(

@@ -24,10 +24,14 @@ export function chosen(curves, higher = true) {
   return [...new Set([ranked.at(-1), ranked[0], ...by(kept).slice(0, 2)])];
 }
 
-/** Returns {lit, look, toggle}: which names are in colour, the look of a name, and a switch. */
+/** Returns {lit, look, toggle}: which names are in colour, the look of a name, and a switch.
+ *
+ * @param first names in colour at first; none that has a curve: the first `MANY` of all
+ */
 export function spotlight(names, first, look) {
   if (names.length <= MANY) return { lit: () => true, look, toggle: () => false };
-  const on = [...first];
+  const on = first.filter((name) => names.includes(name));
+  if (!on.length) on.push(...names.slice(0, MANY));
   const place = (name) => on.indexOf(name);
   return {
     lit: (name) => on.includes(name),

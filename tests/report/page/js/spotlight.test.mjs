@@ -32,3 +32,9 @@ test("few lines keep their looks, of many the others are grey until they are swi
   many.toggle("s2");
   assert.deepEqual(names.filter(many.lit), ["s0", "s5"]);
 });
+
+test("of many lines without a curve the first are in colour", () => {
+  const names = Array.from({ length: MANY + 1 }, (_, i) => `s${i}`);
+  const without = spotlight(names, chosen([]), () => ({ colour: 3, variant: 1 }));
+  assert.deepEqual(names.filter(without.lit), names.slice(0, MANY));
+});
