@@ -35,7 +35,7 @@ from nmt.config.commands import TrainConfig
 from nmt.config.keys import INCIDENTAL, effect_of
 from nmt.config.overrides import flatten
 from nmt.utils.commands import override_key, quoted
-from nmt.utils.errors import InputError
+from nmt.utils.errors import InputError, RunError
 from nmt.utils.files import locked
 from nmt.utils.startup import shared_cores
 
@@ -386,16 +386,16 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
     own = copy.deepcopy(config)
     with open_dict(own):
         del own["hydra"]
-    training = load(own)
-    vocabularies = None
-    if initial := config.get("initial_checkpoint"):
-        from nmt.inference.load import read_members
-
-        trust = [*training.trust, *user_code(training)]
-        vocabularies = read_members([initial], trust)[0].vocabularies
     try:
+        training = load(own)
+        vocabularies = None
+        if initial := config.get("initial_checkpoint"):
+            from nmt.inference.load import read_members
+
+            trust = [*training.trust, *user_code(training)]
+            vocabularies = read_members([initial], trust)[0].vocabularies
         return prepare(training.data, training.tokenizer, vocabularies).identified() != text
-    except InputError:  # the text is gone: a job that needs it is refused
+    except (InputError, RunError):  # text or weights are gone: a job that needs them is refused
         return False
 
 

@@ -92,7 +92,8 @@ class Heatmaps(pl.Callback):
 class CheckMonitors(pl.Callback):
     """Refuses a callback whose `monitor` nothing logs, before the first update.
 
-    A name that begins with `train/` may be logged by a training step, which has not run yet.
+    A name that begins with `train/` or `lr-` may be logged in training, which has not begun yet.
+    `step` and `epoch` are known to Lightning's ModelCheckpoint without a log.
 
     Args:
         callbacks: section `callbacks` of the configuration.
@@ -104,7 +105,9 @@ class CheckMonitors(pl.Callback):
     def on_sanity_check_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         logged = sorted(trainer.callback_metrics)
         for name, monitor in self.monitors.items():
-            if monitor and monitor not in logged and not monitor.startswith("train/"):
+            if not monitor or monitor.startswith(("train/", "lr-")):
+                continue
+            if monitor not in [*logged, "step", "epoch"]:
                 near = difflib.get_close_matches(monitor, logged, n=3, cutoff=0.3)
                 raise InputError(
                     f"callbacks.{name}.monitor={monitor}: no validation logs it; logged are "

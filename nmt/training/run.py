@@ -176,7 +176,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     config, remaining = apply_overrides(
         checkpoint.config, checkpoint.about["overrides"], composed, overrides
     )
-    refuse_outside(config, folder.path, overrides)
+    refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
     if composed.resume == "auto":
@@ -196,15 +196,21 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     return Run(config, folder, remaining, checkpoint)
 
 
-def refuse_outside(config: TrainConfig, folder: Path, overrides: Sequence[str]) -> None:
+def refuse_outside(
+    config: TrainConfig, composed: TrainConfig, folder: Path, overrides: Sequence[str]
+) -> None:
     """Refuses folders outside the run that a checkpoint names: somebody else may have written it.
 
     Raises:
-        InputError: naming the key, unless this command types it.
+        InputError: naming the key, unless this command types it or `composed`, from the user's own files,
+            has the same value.
     """
     typed = [override_key(word) for word in overrides]
     for section in ("callbacks", "logger", "trainer"):
+        own = flatten({section: getattr(composed, section)})
         for path, value in flatten({section: getattr(config, section)}).items():
+            if value == own.get(path):
+                continue
             if path.rpartition(".")[2] not in WRITTEN or value is None or is_within(path, typed):
                 continue
             if not Path(value).resolve().is_relative_to(folder.resolve()):

@@ -271,6 +271,8 @@ def test_a_finished_job_knows_another_text(composer, tmp_path, command):
     names["valid"].with_suffix(".fr").unlink()
     assert not text_has_changed(config, results)  # there is nothing to compare with
     assert not text_has_changed(config, tmp_path / "unfinished.json")
+    config.initial_checkpoint = "deleted.ckpt"
+    assert not text_has_changed(config, results)
 
 
 def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):

@@ -109,21 +109,25 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
 
 
 @pytest.mark.parametrize(
-    ("folder", "typed", "refused"),
+    ("folder", "own", "typed", "refused"),
     [
-        ("/elsewhere", [], True),
-        ("run/../../elsewhere", [], True),
-        ("run/checkpoints", [], False),
-        ("/elsewhere", ["callbacks.best.dirpath=/elsewhere"], False),
+        ("/elsewhere", None, [], True),
+        ("/elsewhere", "/own", [], True),
+        ("run/../../elsewhere", None, [], True),
+        ("run/checkpoints", None, [], False),
+        ("/elsewhere", None, ["callbacks.best.dirpath=/elsewhere"], False),
+        ("/elsewhere", "/elsewhere", [], False),  # a file of the user's own has it, too
     ],
 )
 def test_a_checkpoint_names_no_folder_outside_the_run(
-    checkpoint, monkeypatch, folder, typed, refused
+    checkpoint, monkeypatch, folder, own, typed, refused
 ):
     path, _ = checkpoint
     monkeypatch.chdir(path.parent)
     config = read_checkpoint(path).config
     config.callbacks["best"] = {"dirpath": folder}
+    composed = read_checkpoint(path).config
+    composed.callbacks["best"] = {"dirpath": own}
     refusing = pytest.raises(InputError, match=f"callbacks.best.dirpath={folder}: ")
     with refusing if refused else nullcontext():
-        refuse_outside(config, Path("run"), typed)
+        refuse_outside(config, composed, Path("run"), typed)

@@ -17,7 +17,7 @@ from wandb.errors import CommError
 
 from nmt.config.loading import load
 from nmt.training import callbacks
-from nmt.training.callbacks import Seeds
+from nmt.training.callbacks import CheckMonitors, Seeds
 from nmt.training.loggers import connect, make_loggers
 from nmt.training.run import is_asked_for
 from nmt.training.trainer import make_callbacks, make_trainer
@@ -25,6 +25,16 @@ from nmt.training.training_log import stop_reason
 from nmt.utils.errors import InputError
 
 TYPED = ("regime=tiny", "trainer=cpu")
+
+
+@pytest.mark.parametrize(
+    "monitor", ["step", "epoch", "lr-Adadelta", "train/loss", "valid/loss", None]
+)
+def test_names_that_lightning_knows_may_be_monitored(monitor: str | None) -> None:
+    trainer: Any = SimpleNamespace(callback_metrics={"valid/loss": torch.tensor(1.0)})
+    check = CheckMonitors({"best": {"monitor": monitor}, "wrong": {"monitor": "valid/los"}})
+    with pytest.raises(InputError, match=r"callbacks\.wrong\.monitor=valid/los: .* valid/loss"):
+        check.on_sanity_check_end(trainer, trainer)
 
 
 def test_arguments_are_lightnings_own(composer, tmp_path):
