@@ -200,7 +200,8 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        backend.kernels = self.way.kernels and not self.kernels_failed
+        broken = self.kernels_failed and model.kernels == "auto"  # who types `true` has mended them
+        backend.kernels = self.way.kernels and not broken
         if trainer is not None and largest is not None and self.way.graphs:
             with trainer.precision_plugin.train_step_context():
                 self.graphs.reserve(self.network, largest)

@@ -202,16 +202,14 @@ def refuse_outside(
     """Refuses folders outside the run that a checkpoint names: somebody else may have written it.
 
     Raises:
-        InputError: naming the key, unless this command types it or `composed`, from the user's own files,
-            has the same value.
+        InputError: naming the key, unless it is typed, or the user's own files (`composed`) have its value.
     """
     typed = [override_key(word) for word in overrides]
     for section in ("callbacks", "logger", "trainer"):
         own = flatten({section: getattr(composed, section)})
         for path, value in flatten({section: getattr(config, section)}).items():
-            if value == own.get(path):
-                continue
-            if path.rpartition(".")[2] not in WRITTEN or value is None or is_within(path, typed):
+            known = value is None or value == own.get(path) or is_within(path, typed)
+            if known or path.rpartition(".")[2] not in WRITTEN:
                 continue
             if not Path(value).resolve().is_relative_to(folder.resolve()):
                 raise InputError(

@@ -120,3 +120,9 @@ def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch
         resumed.way = Way(*way)
         assert resumed.choose_way() == Way(True, True)
         assert backend_of(resumed.network).kernels != failed
+    asked = make()
+    backend_of(asked.network).verify = None
+    asked.kernels_failed = True
+    monkeypatch.setattr(asked.config.model, "kernels", True)
+    asked.choose_way()
+    assert backend_of(asked.network).kernels
