@@ -342,10 +342,8 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)
-        systems = {
-            "given": [Measured(given, [], settings)],
-            "constant": [measure_constant_error(given, [], settings)],
-        }
+        measured = [Measured(given, [], settings)]
+        systems = {"given": measured, "constant": measure_constant_error([given], measured)}
         curves = length_curves(systems, ["bleu"])["bleu"]
         excess = excess_retention(curves["given"], curves["constant"])
         intervals.append(excess.at(LONG).interval())

@@ -13,6 +13,7 @@ Legend: N sentences, T words of their first references.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, binom
 
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.records import Record, in_order, system_record
-from nmt.evaluation.scores import Score
 from nmt.evaluation.scores.bleu import (
     CORRECT,
     HYPOTHESIS_LENGTH,
@@ -30,7 +29,9 @@ from nmt.evaluation.scores.bleu import (
     REFERENCE_LENGTH,
     TOTAL,
 )
-from nmt.evaluation.summary import Measured, mean_statistics
+from nmt.evaluation.summary import Measured
+from nmt.utils.processes import map_in_processes
+from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # simulated systems that are averaged
@@ -247,9 +248,27 @@ def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Ite
 
 
 def measure_constant_error(
-    records: Sequence[Record], scores: Sequence[Score], settings: EvaluationConfig
-) -> Measured:
-    """Measures the simulated systems of `constant_error_records` as one, by their mean statistics."""
-    return mean_statistics(
-        [Measured(each, scores, settings, computed=()) for each in constant_error_records(records)]
-    )
+    records: Sequence[Sequence[Record]], measured: Sequence[Measured], *, shown: bool = False
+) -> list[Measured]:
+    """Measures a system with constant error rates for each run: the mean statistics of its draws.
+
+    Args:
+        records: of each run.
+        measured: statistics of each run, whose scores are measured.
+        shown: show progress.
+    """
+
+    def tables(run: int) -> dict[str, np.ndarray]:
+        draws = [
+            {key: s.table(each, compute=not s.slow) for key, s in measured[run].scores.items()}
+            for each in constant_error_records(records[run])
+        ]
+        return {key: np.mean([each[key] for each in draws], axis=0) for key in draws[0]}
+
+    systems = []
+    with Stage("simulating constant error rates", len(records), "run", shown=shown) as stage:
+        for run, simulated in enumerate(map_in_processes(tables, range(len(records)))):
+            systems.append(copy.copy(measured[run]))
+            systems[-1].tables = simulated
+            stage.advance()
+    return systems

@@ -123,13 +123,19 @@ def system_record(
         statistics: its BLEU statistics (10), if they are known.
     """
     if statistics is None:
-        references = [sentence["reference"], *sentence.get("more_references", [])]
-        statistics = sentence_statistics(hypothesis, *references).tolist()
+        statistics = bleu_statistics(sentence, hypothesis)
     record = {key: sentence[key] for key in _OF_SENTENCE if key in sentence}
     record |= {"hypothesis": hypothesis, "detokenised": detokenised, "bleu_stats": statistics}
     if sentence.get("no_unk"):
         record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
     return record
+
+
+def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[int]:
+    """Counts the BLEU statistics (10) of a hypothesis, with all references of the sentence."""
+    references = [sentence["reference"], *sentence.get("more_references", [])]
+    statistics: list[int] = sentence_statistics(hypothesis, *references).tolist()
+    return statistics
 
 
 def choose_kept(

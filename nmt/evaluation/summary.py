@@ -1,8 +1,9 @@
 """Computes all scores of a test set from its records: the rows of `scores.csv`."""
 
-import copy
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,15 @@ from nmt.evaluation.resampling import (
     resampled_sums,
 )
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.utils.processes import map_in_processes
+from nmt.utils.progress import Stage
+from nmt.utils.startup import shared_cores
+from nmt.utils.text import counted
+
+log = logging.getLogger(__name__)
+
+PART = 20  # sentences whose statistics a process computes at a time
+SAMPLE, MANY = 10, 1000  # sentences of a sample that estimates the time for `MANY` and more
 
 
 def keep_statistics(
@@ -37,6 +47,48 @@ def keep_statistics(
             record["statistics"] = {**(record.get("statistics") or {}), **kept}
 
 
+def compute_statistics(
+    records: Mapping[str, Sequence[Record]], score: Score, *, shown: bool = False
+) -> None:
+    """Stores the statistics of a slow score in the records that lack them, in several processes.
+
+    Args:
+        records: records of one test set, by the name of the run or system.
+        shown: log how long it takes, if that is minutes, and show progress.
+    """
+    jobs = []
+    for name, rows in records.items():
+        lacking = [row for row in rows if score.key not in (row.get("statistics") or {})]
+        jobs += [(name, lacking[at : at + PART]) for at in range(0, len(lacking), PART)]
+    count = sum(len(part) for _, part in jobs)
+    if not count:
+        return
+
+    def statistics(part: Sequence[Record]) -> list[Sequence[float] | None]:
+        return [score.statistics(record) for record in part]
+
+    if shown and count >= MANY:
+        sample = [part[0] for _, part in jobs[:: max(1, len(jobs) // SAMPLE)]]
+        start = time.perf_counter()
+        statistics(sample)
+        seconds = (time.perf_counter() - start) / len(sample)
+        minutes = seconds * count / shared_cores() / 60
+        if minutes >= 1:
+            log.info("%s of %d sentences: about %.0f minutes", score.title, count, minutes)
+    title = f"{score.title} of {counted(len(records), 'system')}"
+    with Stage(title, count, "sentence", shown=shown) as stage:
+        parts = [part for _, part in jobs]
+        for (name, part), found in zip(jobs, map_in_processes(statistics, parts), strict=True):
+            stage.set_postfix_str(name, refresh=False)
+            for record, numbers in zip(part, found, strict=True):
+                if numbers is not None:
+                    record["statistics"] = {
+                        **(record.get("statistics") or {}),
+                        score.key: [*numbers],
+                    }
+            stage.advance(len(part))
+
+
 class Measured:
     """The statistics of some scores for each sentence, and the scores of any subset of sentences.
 
@@ -46,7 +98,7 @@ class Measured:
         records: records of `nmt.evaluation.records`.
         scores: scores besides BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
         settings: edges of the buckets, resamples of intervals.
-        computed: keys of the slow scores to compute if records lack their statistics; None: all.
+        compute_slow: whether to compute the statistics of slow scores that records lack.
 
     Attributes:
         scores: scores by key, these two first.
@@ -65,7 +117,7 @@ class Measured:
         scores: Sequence[Score],
         settings: EvaluationConfig,
         *,
-        computed: Collection[str] | None = None,
+        compute_slow: bool = True,
     ) -> None:
         ordered = in_order(records)
         self.resamples = settings.resamples
@@ -76,7 +128,7 @@ class Measured:
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
         self.documents = number_documents(record.get("document") for record in ordered)
         self.tables = {
-            key: score.table(ordered, compute=computed is None or key in computed or not score.slow)
+            key: score.table(ordered, compute=compute_slow or not score.slow)
             for key, score in self.scores.items()
         }
 
@@ -148,12 +200,3 @@ def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
     first, at = runs[0], indices[0]
     documents = None if first.documents is None else first.documents[at]
     return CommonSentences(ids, first.lengths[at], documents, tables)
-
-
-def mean_statistics(draws: Sequence[Measured]) -> Measured:
-    """Averages the statistics of several systems on the same sentences, as one system."""
-    mean = copy.copy(draws[0])
-    mean.tables = {
-        key: np.mean([each.tables[key] for each in draws], axis=0) for key in mean.tables
-    }
-    return mean

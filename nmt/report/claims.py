@@ -288,9 +288,7 @@ def decide(
         records = [run.translations(claim.set) for run in group]
         systems["score", place] = [Measured(each, [score], settings) for each in records]
         if claim.statistic == "excess_retention":
-            systems["constant", place] = [
-                measure_constant_error(each, [score], settings) for each in records
-            ]
+            systems["constant", place] = measure_constant_error(records, systems["score", place])
     masked = claim.statistic != "score"
     for factor in RESAMPLES:
         curves = length_curves(

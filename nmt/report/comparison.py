@@ -28,10 +28,10 @@ from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.text import missing_tokenizer
 from nmt.evaluation.scores_csv import score_table, tidy
-from nmt.evaluation.summary import Measured, common_sentences
+from nmt.evaluation.summary import Measured, common_sentences, compute_statistics
 from nmt.report.retention import CURVES, RETENTION, Curves, curve_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
-from nmt.report.systems import add_scores, read_systems
+from nmt.report.systems import add_scores, read_scores, read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 from nmt.utils.text import counted
@@ -144,9 +144,10 @@ def build_comparison(config: CompareConfig, shown: bool = False) -> Comparison:
     choose_scores(wanted or [], "scores")  # a misspelt score is refused before the runs are read
     runs = find_runs(config.runs)
     separate_texts(runs)
-    runs += read_systems(config, runs)
+    tables = read_scores(files, several=len(runs) + len(config.systems or ()) > 1)
+    runs += read_systems(config, runs, shown=shown)
     separate_texts(runs)
-    added = add_scores(files, runs)
+    added = add_scores(tables, runs)
     return compare_finished(runs, wanted, added, config.resamples, shown=shown)
 
 
@@ -174,7 +175,7 @@ def compare_finished(
     rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in TABLES}
     with Stage("comparing", len(names), "test set", shown=shown) as stage:
         for name in names:
-            part = SetComparison(name, runs, wanted, added, resamples)
+            part = SetComparison(name, runs, wanted, added, resamples, shown=shown)
             scores.append(part.completed_scores())
             curves = part.curves()
             notes[name] = [*part.notes(), *part.retention_notes(curves)]
@@ -256,8 +257,11 @@ class SetComparison:
         wanted: Sequence[str] | None,
         added: Sequence[Score],
         resamples: int,
+        *,
+        shown: bool = False,
     ) -> None:
         self.name = name
+        self.shown = shown
         self.runs = [run for run in runs if name in run.sets]
         self.stored = pd.concat([run.scores.assign(run=run.label) for run in self.runs])
         self.stored = self.stored[self.stored["set"] == name]
@@ -271,13 +275,18 @@ class SetComparison:
         scales = (run.scales[name] for run in self.runs if name in run.scales)
         self.scale = next(scales, LengthScale(edges=edges))
         self.settings = EvaluationConfig(edges=list(self.scale.edges), resamples=resamples)
-        computed = [] if wanted is None else [score.key for score in chosen]
+        named = () if wanted is None else chosen
+        for score in self.known.values():
+            if score.slow or score.signature is not None:
+                lacking = {
+                    run.label: run.translations(name)
+                    for run in self.runs
+                    if run.external or score in named or not score.slow
+                }
+                compute_statistics(lacking, score, shown=shown)
         self.measured = {
             run.label: Measured(
-                run.translations(name),
-                list(self.known.values()),
-                self.settings,
-                computed=None if run.external else computed,
+                run.translations(name), [*self.known.values()], self.settings, compute_slow=False
             )
             for run in self.runs
         }
@@ -309,13 +318,22 @@ class SetComparison:
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of systems with a constant error rate."""
         members = {("score", name): self.measured_of(name) for name in self.groups}
-        scores = list(self.known.values())
-        for name, runs in self.groups.items():
-            records = [run.translations(self.name) for run in runs]
-            if any(record["reference"] for record in records[0]):
-                members["constant", name] = [
-                    measure_constant_error(each, scores, self.settings) for each in records
-                ]
+        records = {run.label: run.translations(self.name) for run in self.runs}
+        runs = [
+            run.label
+            for of_group in self.groups.values()
+            for run in of_group
+            if any(record["reference"] for record in records[run.label])
+        ]
+        simulated = measure_constant_error(
+            [records[label] for label in runs],
+            [self.measured[label] for label in runs],
+            shown=self.shown,
+        )
+        constant = dict(zip(runs, simulated, strict=True))
+        for name, of_group in self.groups.items():
+            if all(run.label in constant for run in of_group):
+                members["constant", name] = [constant[run.label] for run in of_group]
         tested = [score.key for score in self.tested if score.by_length]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
         return length_curves(members, keys, self.scale.kernel, together=False)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ import pandas as pd
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
-from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.evaluation.scores_csv import score_table
 from nmt.report.runs import FinishedRun
@@ -34,6 +34,8 @@ from nmt.report.system_files import (
 from nmt.text.tokenise import Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
+from nmt.utils.processes import map_in_processes
+from nmt.utils.progress import Stage
 from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
@@ -63,8 +65,8 @@ class TestText:
     tokenised: bool = False  # whether systems write tokens
     languages: Sequence[str] | None = None  # source and target language
 
-    def translated(self, lines: Sequence[str], key: str) -> list[Record]:
-        """Makes records of a system's output: one line per sentence, or one per source line.
+    def aligned(self, lines: Sequence[str], key: str) -> Sequence[str]:
+        """Returns a line of a system's output per sentence, from such lines or one per source line.
 
         Pairs with an empty side are not in the test set, but have lines in the source file.
         """
@@ -81,12 +83,7 @@ class TestText:
                 f"{indices[-1] + 1} of its source); from line {misfit} on, lines fit their "
                 "neighbours' references better: look there for a break or a lost line"
             )
-        records = []
-        for sentence, line in zip(self.records, lines, strict=True):
-            tokens = self.tokens(line)
-            text = self.reference_tokeniser.detokenise(tokens) if self.tokenised else line
-            records.append(system_record(sentence, tokens, text))
-        return records
+        return lines
 
     def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
         """Makes records of the first `count` sentences from output for inputs of `size` sentences."""
@@ -101,6 +98,24 @@ class TestText:
     def tokens(self, line: str) -> list[str]:
         """Splits a line of output into words, like the references."""
         return split(line) if self.tokenised else self.reference_tokeniser.tokenise(line)
+
+
+class SystemOutput(NamedTuple):
+    """The lines that a system wrote for the sentences of a test set."""
+
+    run: FinishedRun
+    test_set: str
+    text: TestText
+    lines: Sequence[str]
+
+    def parts(self) -> list[tuple[list[str], str, list[int]]]:
+        """Returns tokens, text and BLEU statistics (10) of each line."""
+        parts = []
+        for sentence, line in zip(self.text.records, self.lines, strict=True):
+            tokens = self.text.tokens(line)
+            text = self.text.reference_tokeniser.detokenise(tokens) if self.text.tokenised else line
+            parts.append((tokens, text, bleu_statistics(sentence, tokens)))
+        return parts
 
 
 def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> int:
@@ -128,8 +143,13 @@ def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence
     return int(np.argmax(scores)) + 1
 
 
-def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+def read_systems(
+    config: CompareConfig, runs: Sequence[FinishedRun], *, shown: bool = False
+) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
+
+    Args:
+        shown: show progress.
 
     Raises:
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
@@ -150,29 +170,40 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
     own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
+    outputs: list[SystemOutput] = []
     for system, files in name_systems(config.systems or {}, sets).items():
         if system in {run.label for run in runs}:
             raise InputError(f"systems.{system}: a run has this name; use another")
-        run = FinishedRun(system, {"name": system})
-        losses: list[dict[str, Any]] = []
-        for name, output in sorted(files.items()):  # a test set before its joined inputs
+        run = FinishedRun(system, {"name": system}, records={key: [] for key in sorted(files)})
+        for name, output in files.items():
             key = f"systems.{system}.{name}"
-            alone, _, size = name.partition(POSITION_OF)
-            text = own[alone] if own else _text_of(runs, alone)
+            test_set, _, size = name.partition(POSITION_OF)
+            text = own[test_set] if own else _text_of(runs, test_set)
             lines = read_texts(output.file, key, [output.column] if output.column else OUTPUT)
             if size:
                 used = _text_of(runs, name) if name in sets else text
-                records = text.cut(lines, int(size), len(used.records), key)
-                if given_alone := run.records.get(alone):
-                    losses += position_losses(name, given_alone, records, config.resamples)
+                run.records[name] = text.cut(lines, int(size), len(used.records), key)
             else:
-                records = text.translated(lines, key)
-            run.records[name] = records
+                outputs.append(SystemOutput(run, name, text, text.aligned(lines, key)))
             run.results["languages"] = text.languages
             if scale is not None:
                 run.scales[name] = scale
-        run.scores = score_table(losses)
         systems.append(run)
+    with Stage("reading systems", len(outputs), "file", shown=shown) as stage:
+        parts = map_in_processes(SystemOutput.parts, outputs)
+        for (run, name, text, _), of_lines in zip(outputs, parts, strict=True):
+            run.records[name] = [
+                system_record(sentence, *of_line)
+                for sentence, of_line in zip(text.records, of_lines, strict=True)
+            ]
+            stage.advance()
+    for run in systems:
+        losses: list[dict[str, Any]] = []
+        for name, records in run.records.items():
+            test_set, _, size = name.partition(POSITION_OF)
+            if size and (alone := run.records.get(test_set)):
+                losses += position_losses(name, alone, records, config.resamples)
+        run.scores = score_table(losses)
     return systems
 
 
@@ -262,42 +293,48 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
     return column
 
 
-def add_scores(files: Mapping[str, Any], runs: Sequence[FinishedRun]) -> list[FromFile]:
-    """Adds numbers from files to the records of runs and systems, and returns their scores.
+def read_scores(files: Mapping[str, Any], several: bool) -> dict[str, pd.DataFrame]:
+    """Reads tables with a column of numbers for each sentence, by the name of the score and column.
 
     Args:
-        files: by the name of the score, a table with a column of that name and one row per sentence
-            in the order of the test set. If there are several, a column `system` names the run or
-            system, and a column `set` the test set.
+        files: by the name of the score.
+        several: whether there are several runs and systems: then a column `system` must name them.
     """
+    tables = {}
     for name, path in files.items():
         where = f"scores.{name}={path}"
         table = read_table(str(path), f"scores.{name}", name)
-        if "system" not in table:
-            if len(runs) > 1:
-                raise InputError(f"{where}: no column 'system', which names the system of a row")
-            table["system"] = runs[0].label
+        if several and "system" not in table:
+            raise InputError(f"{where}: no column 'system', which names the system of a row")
         with refuse_unreadable(where, f"numbers in column {name}"):
-            table[name] = pd.to_numeric(table[name])
-        scored = [
-            _add_column(run, test_set, table[table["system"] == run.label], name, where)
-            for run in runs
-            for test_set in run.sets
-        ]
+            tables[name] = table.assign(**{name: pd.to_numeric(table[name])})
+    return tables
+
+
+def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) -> list[FromFile]:
+    """Adds numbers from files to the records of runs and systems, and returns their scores.
+
+    Args:
+        tables: returned by `read_scores`. The rows of a system are in the order of its test set; if
+            there are several sets, a column `set` names them.
+    """
+    for name, table in tables.items():
+        scored = [_add_column(run, test_set, table, name) for run in runs for test_set in run.sets]
         if not any(scored):
-            raise InputError(f"{where}: no row names one of {', '.join(r.label for r in runs)}")
-    return [FromFile(name) for name in files]
+            known = ", ".join(run.label for run in runs)
+            raise InputError(f"scores.{name}: no row of its file names one of {known}")
+    return [FromFile(name) for name in tables]
 
 
-def _add_column(
-    run: FinishedRun, test_set: str, table: pd.DataFrame, score: str, where: str
-) -> bool:
+def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: str) -> bool:
     """Adds the numbers of one run to its records of a test set, if the table has any."""
-    values = (table[table["set"] == test_set] if "set" in table else table)[score]
+    for column, name in (("system", run.label), ("set", test_set)):
+        table = table[table[column] == name] if column in table else table
+    values = table[score]
     records = in_order(run.translations(test_set))
     if len(values) not in (0, len(records)):
         raise InputError(
-            f"{where}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
+            f"scores.{score}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
             f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
         )
     for record, value in zip(records, values, strict=False):

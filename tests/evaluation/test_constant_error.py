@@ -97,10 +97,8 @@ def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references,
     rates = np.array([rate(len(words)) for words in references])
     given = damaged(references, rates, np.random.default_rng(2))
     settings = EvaluationConfig(resamples=300)
-    measured = {
-        "given": [Measured(given, choose_scores([]), settings)],
-        "constant": [measure_constant_error(given, choose_scores([]), settings)],
-    }
+    own = [Measured(given, choose_scores([]), settings)]
+    measured = {"given": own, "constant": measure_constant_error([given], own)}
     curves = length_curves(measured, ["bleu"])["bleu"]
     apart = excess_retention(curves["given"], curves["constant"]).at(50)
     kept = [curves[name].relative().at(50).score for name in measured]

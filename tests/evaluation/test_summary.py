@@ -1,6 +1,7 @@
 """The rows of scores.csv against sacrebleu and by hand, whole and by length."""
 
 import functools
+import itertools
 import math
 import random
 
@@ -11,7 +12,8 @@ from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores_csv import score_table
-from nmt.evaluation.summary import keep_statistics, score_set
+from nmt.evaluation.summary import compute_statistics, keep_statistics, score_set
+from nmt.utils.startup import shared_cores
 from tests.helpers.bleu import corpus, sacrebleu
 
 EDGES = [10, 25, 40]
@@ -120,6 +122,25 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
     assert {len(record["statistics"]["chrf"]) for record in records} == {18}
     monkeypatch.setattr(type(REGISTERED["chrf"]), "statistics", lambda *_: 1 / 0)
     assert rows_of(records, settings) == expected
+
+
+def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch, caplog):
+    """A text score that takes minutes says so before it starts."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
+    monkeypatch.setattr("nmt.evaluation.summary.MANY", 1)
+    clock = itertools.count(0, 60)
+    monkeypatch.setattr("nmt.evaluation.summary.time.perf_counter", lambda: next(clock))
+    score = REGISTERED["chrf"]
+    expected = score.table(records)
+    compute_statistics({"mine": records[:21], "other": records[21:]}, score, shown=True)
+    stored = [record["statistics"]["chrf"] for record in records]
+    np.testing.assert_array_equal(stored, expected)
+    minutes = len(records) / 5 / shared_cores()  # a minute for five sentences
+    assert f"chrF of {len(records)} sentences: about {minutes:.0f} minutes" in caplog.text
+    caplog.clear()
+    compute_statistics({"mine": records}, score, shown=True)
+    assert not caplog.text
 
 
 def test_what_does_not_apply_is_absent():

@@ -181,7 +181,14 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"source": None}, "reference: describes a text of source=FILE"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
-        ({"scores": {"comet": "set.tsv"}}, "no row names one of mine"),
+        (  # before any output is read
+            {
+                "scores": {"comet": "one.tsv"},
+                "systems": {"mine": "short.txt", "other": "short.txt"},
+            },
+            "no column 'system'",
+        ),
+        ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
         ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
@@ -198,6 +205,7 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "short.txt", ["one line"])
     write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
     write(tmp_path / "one.tsv", ["comet", "0.5"])
+    write(tmp_path / "one.tsv", ["comet", *["0.5"] * 3])
     write(tmp_path / "set.tsv", ["comet\tset", *["0.5\tnewz"] * 3])
     write(tmp_path / "grades.jsonl", [{"source": line, "grade": "A"} for line in SOURCE])
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])

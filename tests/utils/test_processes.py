@@ -1,0 +1,72 @@
+"""Work in several processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nmt.utils.processes import map_in_processes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux alone")
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
+
+
+def test_results_come_in_order_from_other_processes(two_cores):
+    scale = 3  # a fork sees it
+    results = [*map_in_processes(lambda item: (item * scale, os.getpid()), range(20))]
+    assert [value for value, _ in results] == [*range(0, 60, 3)]
+    assert os.getpid() not in {process for _, process in results}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_single_item_stays_in_this_process(two_cores, count):
+    assert [*map_in_processes(lambda _: os.getpid(), range(count))] == [os.getpid()] * count
+
+
+def test_an_exception_of_a_worker_is_raised_here(two_cores):
+    with pytest.raises(ZeroDivisionError):
+        [*map_in_processes(lambda item: 1 / item, [1, 0, 1])]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(number, tmp_path):
+    code = """if True:
+        import os, pathlib, time
+        from nmt.utils import processes
+        processes.shared_cores = lambda: 2
+        def note(item):
+            pathlib.Path(str(os.getpid())).touch()
+            time.sleep(60)
+        [*processes.map_in_processes(note, range(4))]
+    """
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, start_new_session=True)
+    until(lambda: len([*tmp_path.iterdir()]) == 2)
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    if number == signal.SIGINT:
+        os.killpg(parent.pid, number)
+    else:
+        parent.kill()
+    parent.wait(timeout=20)
+    until(lambda: not any(map(running, workers)))
+
+
+def running(process):
+    try:
+        with open(f"/proc/{process}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
