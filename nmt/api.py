@@ -72,8 +72,8 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
     Args:
         runs: run folders, sweep folders, or globs of them.
         settings: keys of `nmt.compare`: `source`, `reference`, `systems` (files, or files by name),
-            `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `scores`,
-            `resamples`.
+            `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `domain`,
+            `scores`, `resamples`.
 
     Returns:
         An object with the frames `scores` (as `nmt.scores`), `curves` (scores over length: `kind`,

@@ -125,6 +125,9 @@ class CompareConfig:
     document: str | None = key(
         None, "column of metadata, or of a JSONL source, that names the document of a line"
     )
+    domain: str | None = key(
+        None, "column that names its domain: curves by domain, and adjusted for it"
+    )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(

@@ -67,6 +67,10 @@ class LengthScale:
         """Computes the kernel of sentences of these lengths (N,)."""
         return kernel(lengths, short=self.short, long=self.long)
 
+    def weights(self, sentences: CommonSentences) -> Kernel:
+        """Computes the kernel of sentences, for `length_curves`."""
+        return self.kernel(sentences.lengths)
+
 
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
     """Returns the scale of a test set with sentences of these lengths (N,).
@@ -148,6 +152,7 @@ def kernel(
     *,
     short: float = SHORT,
     long: float = LONG,
+    fewest: float = FEWEST,
 ) -> Kernel:
     """Computes the kernel of a set of sentences.
 
@@ -155,6 +160,7 @@ def kernel(
         lengths: (N,) lengths of the sentences; 0 counts as 1.
         at: lengths of the curve, ascending; None: steps of about 11 % that include `short` and `long`.
         short, long: the lengths of retention.
+        fewest: effective sentences that a length needs.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
@@ -178,7 +184,7 @@ def kernel(
     # Without sentences nearby the centre moves far away: also count them at the length itself.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
-    known = effective >= FEWEST
+    known = effective >= fewest
     weights *= (effective / weights.sum(axis=1))[:, None]
     return Kernel(np.exp(grid)[known], weights[known], effective[known], short)
 
@@ -248,8 +254,7 @@ class Curve:
         sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
         total, squares = np.split(sums, 2, axis=1)
         errors = np.sqrt(np.maximum(squares - total**2 / len(terms), 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            deviations = np.abs(resampled - self.score) / errors
+        deviations = np.abs(resampled - self.score) / np.where(errors > 0, errors, np.nan)
         return np.nanmax(deviations[:, known], axis=1, initial=0.0)
 
     def at(self, length: float) -> Estimate:
@@ -293,7 +298,7 @@ class Curve:
 def length_curves(
     groups: Mapping[Name, Sequence[Measured]],
     keys: Iterable[str],
-    weights: Callable[[np.ndarray], Kernel] = kernel,
+    weights: Callable[[CommonSentences], Kernel] = LengthScale().weights,
     resamples: int | None = None,
     *,
     masked: bool = True,
@@ -304,7 +309,7 @@ def length_curves(
     Args:
         groups: by name, runs on one test set that differ only in their seed.
         keys: keys of scores.
-        weights: lengths (N,) -> the weights of the sentences.
+        weights: returns the weights of the sentences.
         resamples: R; None: as many as the runs have.
         masked: NaN where the sentences have too few events for a curve.
         together: all curves of a score use the sentences for which all these runs have it, so that
@@ -328,7 +333,7 @@ def length_curves(
         common = common_sentences(runs, key) if runs else None
         if common is None or not len(common.ids):
             continue
-        of_length = weights(common.lengths)
+        of_length = weights(common)
         if not len(of_length.lengths):
             continue
         values = []

@@ -101,6 +101,7 @@ _OF_SENTENCE = (
     "more_raw_references",
     "length",
     "document",
+    "domain",
     "no_unk",
 )
 

@@ -105,6 +105,7 @@ class Measured:
         ids: (N,) ids of the sentences, ascending.
         lengths: (N,) lengths that select their buckets.
         documents: (N,) number of each sentence's document; None unless all records name one.
+        domains: (N,) name of each sentence's domain; None unless all records name one.
         tables: statistics by key (N, F); a row of NaN if the sentence has none.
 
     Raises:
@@ -127,6 +128,8 @@ class Measured:
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
         self.lengths = np.array([record["length"] for record in ordered], dtype=np.int64)
         self.documents = number_documents(record.get("document") for record in ordered)
+        domains = [record.get("domain") for record in ordered]
+        self.domains = None if None in domains or not domains else np.array(domains)
         self.tables = {
             key: score.table(ordered, compute=compute_slow or not score.slow)
             for key, score in self.scores.items()
@@ -183,12 +186,14 @@ class CommonSentences:
         ids: (N,) ascending.
         lengths: (N,)
         documents: (N,) number of each sentence's document; None if unknown.
+        domains: (N,) its domain; None if unknown.
         tables: for each run its statistics (N, F).
     """
 
     ids: np.ndarray
     lengths: np.ndarray
     documents: np.ndarray | None
+    domains: np.ndarray | None
     tables: list[np.ndarray]
 
 
@@ -199,4 +204,5 @@ def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
     tables = [run.tables[key][at] for run, at in zip(runs, indices, strict=True)]
     first, at = runs[0], indices[0]
     documents = None if first.documents is None else first.documents[at]
-    return CommonSentences(ids, first.lengths[at], documents, tables)
+    domains = None if first.domains is None else first.domains[at]
+    return CommonSentences(ids, first.lengths[at], documents, domains, tables)

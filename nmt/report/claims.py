@@ -29,7 +29,7 @@ from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_res
 from nmt.evaluation.length_curve import LONG, SHORT, Curve, Kernel, kernel, length_curves
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
-from nmt.evaluation.summary import Measured
+from nmt.evaluation.summary import CommonSentences, Measured
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
 from nmt.utils.errors import InputError, first_line
@@ -89,8 +89,9 @@ class Claim:
             return f"{first or 1} to {last or '…'} words"
         return f"{self.long} against {self.short} words"
 
-    def weights(self, lengths: np.ndarray) -> Kernel:
-        """Weighs sentences (N,): 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
+    def weights(self, sentences: CommonSentences) -> Kernel:
+        """Weighs sentences: 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
+        lengths = sentences.lengths
         if self.statistic != "score":
             return kernel(lengths, at=(self.short, self.long), short=self.short)
         first, last = self.lengths

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
+from functools import cached_property, partial
+from itertools import chain, combinations
 from textwrap import shorten
 from typing import Any
 
@@ -21,6 +21,12 @@ from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
+from nmt.evaluation.domains import (
+    adjusted_kernel,
+    comparable_domains,
+    kernel_of_domain,
+    shares_at,
+)
 from nmt.evaluation.length_curve import FEWEST, Curve, LengthScale, length_curves
 from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import Record, in_order
@@ -29,7 +35,15 @@ from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.text import missing_tokenizer
 from nmt.evaluation.scores_csv import score_table, tidy
 from nmt.evaluation.summary import Measured, common_sentences, compute_statistics
-from nmt.report.retention import CURVES, RETENTION, Curves, curve_rows, retention_rows
+from nmt.report.retention import (
+    ADJUSTED,
+    CURVES,
+    RETENTION,
+    Curves,
+    curve_rows,
+    domain_rows,
+    retention_rows,
+)
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
 from nmt.report.systems import add_scores, read_scores, read_systems
 from nmt.utils.errors import InputError
@@ -58,6 +72,7 @@ TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
 REPEATED = 5  # equal outputs of different sentences that a note mentions
 FEWEST_DOCUMENTS = 20  # with fewer a note says that intervals are too narrow
+CHANGED_MIX = 0.1  # change of a domain's share that a note mentions
 MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 
@@ -178,15 +193,20 @@ def compare_finished(
             part = SetComparison(name, runs, wanted, added, resamples, shown=shown)
             scores.append(part.completed_scores())
             curves = part.curves()
-            notes[name] = [*part.notes(), *part.retention_notes(curves)]
+            by_domain = part.curves_by_domain()
+            notes[name] = [*part.notes(), *part.domain_notes(), *part.retention_notes(curves)]
             higher = [key for key, score in part.known.items() if score.higher_is_better]
             kept = [*higher, *(score.key for score in added)]
-            for kind, of_set in (
-                ("curves", curve_rows(curves, part.groups, part.controls, part.curves_of_pair)),
-                ("retention", retention_rows(curves, kept, part.scale)),
-                ("differences", part.differences()),
-            ):
-                rows[kind] += [{"set": name, **row} for row in of_set]
+            of_set: dict[str, list[Iterator[dict[str, Any]]]] = {
+                "curves": [curve_rows(curves, part.groups, part.controls, part.curves_of_pair)],
+                "retention": [retention_rows(curves, kept, part.scale)],
+                "differences": [part.differences()],
+            }
+            for domain, own in by_domain.items():
+                of_set["curves"].append(domain_rows(own, domain))
+                of_set["retention"].append(retention_rows(own, kept, part.scale, domain))
+            for kind, parts in of_set.items():
+                rows[kind] += [{"set": name, **row} for row in chain.from_iterable(parts)]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
     tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
@@ -243,7 +263,9 @@ class SetComparison:
 
     Attributes:
         tested: scores whose differences are tested; `known`: all scores, by key.
+        keys: keys of the tested scores that have curves.
         measured: statistics of the sentences, by run.
+        domains: names of the domains; empty unless every sentence has one.
         no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
         outdated: keys whose stored scores are of other sentences than these.
         groups: the groups of seeds whose runs all have sentences.
@@ -270,6 +292,7 @@ class SetComparison:
         own = choose_scores([k for k in REGISTERED if k in keys] or None, language=language)
         chosen = own if wanted is None else choose_scores(wanted, "scores", language)
         self.tested = [*chosen, *added]
+        self.keys = [score.key for score in self.tested if score.by_length]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
         edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or EDGES
         scales = (run.scales[name] for run in self.runs if name in run.scales)
@@ -290,6 +313,8 @@ class SetComparison:
             )
             for run in self.runs
         }
+        found = [each.domains for each in self.measured.values() if each.domains is not None]
+        self.domains = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
         self.groups = {
             group: members
             for group, members in grouped(self.runs).items()
@@ -334,14 +359,26 @@ class SetComparison:
         for name, of_group in self.groups.items():
             if all(run.label in constant for run in of_group):
                 members["constant", name] = [constant[run.label] for run in of_group]
-        tested = [score.key for score in self.tested if score.by_length]
-        keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *tested])
-        return length_curves(members, keys, self.scale.kernel, together=False)
+        keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *self.keys])
+        return length_curves(members, keys, self.scale.weights, together=False)
+
+    def curves_by_domain(self) -> dict[str, Curves]:
+        """Computes curves of the groups in each domain, and adjusted to one mix of them, if known."""
+        members = {("score", name): self.measured_of(name) for name in self.groups}
+        weights = {
+            domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
+        }
+        if len(weights) > 1:
+            weights[ADJUSTED] = partial(adjusted_kernel, self.scale)
+        return {
+            domain: length_curves(members, self.keys, of_domain, together=False)
+            for domain, of_domain in weights.items()
+        }
 
     def curves_of_pair(self, key: str, name: str, other: str) -> tuple[Curve, Curve] | None:
         """Computes the curves of two groups on the sentences for which both have the score."""
         pair = {each: self.measured_of(each) for each in (name, other)}
-        curves = length_curves(pair, [key], self.scale.kernel).get(key)
+        curves = length_curves(pair, [key], self.scale.weights).get(key)
         return None if curves is None else (curves[name], curves[other])
 
     def measured_of(self, group: str) -> list[Measured]:
@@ -411,6 +448,28 @@ class SetComparison:
         notes += [f"Search: {settings}." for settings in searches if settings]
         if len({run.results.get("commit") for run in self.runs} - {None}) > 1:
             notes.append("The runs used different commits of the code.")
+        return notes
+
+    def domain_notes(self) -> list[str]:
+        """Says how the domains of short sentences differ from those of long ones."""
+        if len(self.domains) < 2:
+            return []
+        common = common_sentences([*self.measured.values()], "bleu")
+        lengths = self.scale.short, self.scale.long
+        short, long = (shares_at(common, length) for length in lengths)
+        domain = max(short, key=lambda name: abs(short[name] - long[name]))
+        notes = []
+        if abs(short[domain] - long[domain]) >= CHANGED_MIX:
+            notes.append(
+                f"Domains change with length: {domain} is {short[domain]:.0%} of the lines of about "
+                f"{lengths[0]} {self.scale.unit}, and {long[domain]:.0%} at {lengths[1]}."
+            )
+        compared = comparable_domains(self.scale, common)
+        if missing := sorted({*short} - {*compared}):
+            notes.append(
+                f"Adjusted curves leave out {', '.join(missing)}: too few lines at {lengths[0]} or "
+                f"{lengths[1]} {self.scale.unit}."
+            )
         return notes
 
     def copy_notes(self) -> list[str]:

@@ -120,8 +120,8 @@ def percentage(row: Any) -> Cell:
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of the retention of each score; empty without a curve."""
-    frame = comparison.retention
-    frame = with_cells(frame[frame["set"] == test_set], comparison)
+    frame = comparison.retention.query("set == @test_set and domain == ''")
+    frame = with_cells(frame, comparison)
     cells = []
     for row in frame.itertuples():
         cell = percentage(row) if row.statistic in RATES else row.cell
@@ -147,12 +147,30 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"retention_{test_set}", title, table, notes)
 
 
+def domains_table(comparison: Comparison, test_set: str) -> Table:
+    """Makes a table of the retention of each score by domain; empty without domains."""
+    frame = comparison.retention.query("set == @test_set and statistic == @RETAINED")
+    frame = with_cells(frame if frame["domain"].any() else frame[:0], comparison)
+    frame = frame.assign(
+        cell=[percentage(row) for row in frame.itertuples()],
+        column=frame["domain"].replace("", "all"),
+    )
+    table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
+    note = (
+        "Retention: the score at the long length divided by the score at the short length. Adjusted: "
+        "every domain has at all lengths its share of the whole set. Empty: too few sentences. "
+        f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
+    )
+    title = f"What long sentences keep, by domain, on {test_set}"
+    return Table(f"domains_{test_set}", title, table, [note])
+
+
 def headline(comparison: Comparison, test_set: str) -> str:
     """Gives the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
     Of many groups it names those with the lowest and highest; empty without a curve.
     """
-    frame = comparison.retention[comparison.retention["set"] == test_set]
+    frame = comparison.retention.query("set == @test_set and domain == ''")
     kept = frame[frame["statistic"] == RETAINED].set_index("name")
     bleu, precisions = (kept[kept["key"] == key] for key in ("bleu", "bleu_precisions"))
     if len(bleu) > MAX_HEADLINES:
@@ -214,7 +232,14 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 def all_tables(comparison: Comparison) -> list[Table]:
     """Returns all tables that have rows, in reading order."""
-    makers = (scores_table, retention_table, seeds_table, lengths_table, positions_table)
+    makers = (
+        scores_table,
+        retention_table,
+        domains_table,
+        seeds_table,
+        lengths_table,
+        positions_table,
+    )
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
     return [table for table in tables if len(table.frame)]

@@ -38,12 +38,13 @@ CURVES = (
     "interval",
 )
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
-(one run of a group, without a band), `difference` or `ratio`; `name` is a group or run, `other` the
-group it is compared with; `sentences` is the effective number."""
+(one run of a group, without a band), `difference`, `ratio` or `domain`; `name` is a group or run, `other`
+the group it is compared with, or the domain; `sentences` is the effective number."""
 RETENTION = (
     "set",
     "key",
     "name",
+    "domain",
     "statistic",
     "value",
     "low",
@@ -56,7 +57,9 @@ RETENTION = (
 """Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (the lengths `from` and
 `to`, or the last length of the curve, `longest`, if that is shorter), their difference (`change`), their
 ratio (`retention`), the `retention at a constant error rate`, the difference of these two ratios (`excess
-retention`), and the length at which a share is lost (`10% lost at`; NaN: not reached)."""
+retention`), and the length at which a share is lost (`10% lost at`; NaN: not reached). `domain` is empty
+for all sentences."""
+ADJUSTED = "adjusted"  # in place of a domain: curves with one mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
@@ -115,6 +118,13 @@ def curve_rows(
                 yield from _points(compared, key=key, kind=kind, name=name, other=control)
 
 
+def domain_rows(curves: Curves, domain: str) -> Iterator[dict[str, Any]]:
+    """Yields rows with the columns `CURVES`, without the set, of the curves of a domain."""
+    for key, of_key in curves.items():
+        for (_, name), curve in of_key.items():
+            yield from _points(curve, key=key, kind="domain", name=name, other=domain)
+
+
 def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
     columns = curve.lengths, curve.estimates, *curve.band()
     for words, estimate, low, high in zip(*columns, strict=True):
@@ -125,7 +135,7 @@ def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
 
 
 def retention_rows(
-    curves: Curves, keys: Collection[str], scale: LengthScale
+    curves: Curves, keys: Collection[str], scale: LengthScale, domain: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `RETENTION`, without the set, for scores where higher is better.
 
@@ -159,6 +169,7 @@ def retention_rows(
             head = {
                 "key": key,
                 "name": name,
+                "domain": domain,
                 "interval": kept.drawn,
                 "from": scale.short,
                 "to": long,

@@ -164,6 +164,7 @@ def read_systems(
         "long",
         "metadata",
         "document",
+        "domain",
     )
     if not config.source and (given := [key for key in of_source if getattr(config, key)]):
         raise InputError(f"{given[0]}: describes a text of source=FILE; type it, too")
@@ -250,20 +251,17 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
     )
     if scale.long <= scale.short:
         raise InputError(f"short={scale.short}: must be below long={scale.long}")
-    documents = None
-    if config.document is not None:
-        column = _column(config, config.document, len(source))
-        if column.isna().any():
-            row = int(column.isna().argmax()) + 1
-            raise InputError(f"document={config.document}: row {row} names no document")
-        documents = column.astype(str).tolist()
+    described = {
+        key: _names(config, key, len(source))
+        for key in ("document", "domain")
+        if getattr(config, key) is not None
+    }
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
         reference, *others = map(tokenisers[1].tokenise, texts)
         record = {"id": number, "source": tokens[number], "length": lengths[number]}
         record |= {"reference": reference, "raw_reference": texts[0]}
-        if documents is not None:
-            record["document"] = documents[number]
+        record |= {key: names[number] for key, names in described.items()}
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
     return {name: TestText(records, tokenisers[1], languages=languages)}, scale
@@ -281,6 +279,15 @@ def _measure_lengths(
     column = _column(config, unit, len(source))
     with refuse_unreadable(f"lengths={unit}", f"numbers in column {unit}"):
         return unit, column.astype(int).tolist()
+
+
+def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
+    """Reads the column that `document` or `domain` names; every line of the source must have one."""
+    name = getattr(config, key)
+    column = _column(config, name, sentences)
+    if column.isna().any():
+        raise InputError(f"{key}={name}: row {int(column.isna().argmax()) + 1} names no {key}")
+    return column.astype(str).tolist()
 
 
 def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:

@@ -178,6 +178,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             {"source": "grades.jsonl", "lengths": "grade", "languages": ["de", "en"]},
             "numbers in column grade",
         ),
+        ({"domain": "kind"}, "no column kind"),
         ({"source": None}, "reference: describes a text of source=FILE"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
@@ -205,7 +206,6 @@ def test_what_does_not_fit_is_refused(
     write(tmp_path / "short.txt", ["one line"])
     write(tmp_path / "bad.tsv", ["comet", "0.5", "good", "0.1"])
     write(tmp_path / "one.tsv", ["comet", "0.5"])
-    write(tmp_path / "one.tsv", ["comet", *["0.5"] * 3])
     write(tmp_path / "set.tsv", ["comet\tset", *["0.5\tnewz"] * 3])
     write(tmp_path / "grades.jsonl", [{"source": line, "grade": "A"} for line in SOURCE])
     write(tmp_path / "bad.jsonl", ['{"source": "a"}', "[1]"])
@@ -242,6 +242,41 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
     assert any(
         note.startswith("Intervals draw 8 documents whole.") for note in by_document.notes["news"]
     )
+
+
+def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Path) -> None:
+    """Half of the words of hard lines are wrong at all lengths, and long lines are mostly hard."""
+    hard = [(n // 2) % 4 == 0 if n % 2 == 0 else (n // 2) % 4 != 0 for n in range(320)]
+    source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(320)]
+    output = [
+        " ".join(
+            [
+                *(words := line.split())[: len(words) // (1 + each)],
+                *["zz"] * (each * len(words) // 2),
+            ]
+        )
+        for line, each in zip(source, hard, strict=True)
+    ]
+    rows = [{"kind": "hard" if each else "easy"} for each in hard]
+    for key in ("source", "reference"):
+        write(Path(news[key]), source)
+    news |= {"systems": {"mine": write(tmp_path / "mine.de", output)}, "domain": "kind"}
+    news["metadata"] = write(tmp_path / "kinds.jsonl", rows)
+    found = build_comparison(CompareConfig(**news))
+    kept = found.retention.query("key == 'bleu' and statistic == 'retention'")
+    kept = kept.set_index("domain")["value"]
+    assert [*kept.index] == ["", "easy", "hard", "adjusted"]
+    assert kept[""] < 0.75
+    assert kept["easy"] == pytest.approx(1)
+    assert kept["adjusted"] > kept[""] + 0.2
+    drawn = found.curves.query("kind == 'domain' and key == 'bleu'")
+    assert set(drawn["other"]) == {"easy", "hard", "adjusted"}
+    assert (
+        "Domains change with length: easy is 75% of the lines of about 10 words, and 25% at 50."
+        in found.notes["news"]
+    )
+    table = result_tables.domains_table(found, "news")
+    assert [*table.frame] == ["Runs", "Score", "all", "easy", "hard", "adjusted"]
 
 
 def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:

@@ -1,0 +1,73 @@
+"""Curves over length of one domain, and of several domains in one mix at every length.
+
+Where short sentences are of another domain than long ones, a curve over all of them shows both effects.
+The adjusted curve is a direct standardisation: at every length the sentences of a domain have the share
+of the weight that the domain has of all sentences. It takes the domains that have sentences at both ends
+of retention, and is known where each of them has at least `FEWEST_OF_DOMAIN` effective sentences, and all
+together as many as any curve needs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmt.evaluation.length_curve import FEWEST, Kernel, LengthScale, kernel
+from nmt.evaluation.summary import CommonSentences
+
+FEWEST_OF_DOMAIN = 5  # effective sentences of each domain in an adjusted curve
+
+
+def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
+    """Computes the kernel of a domain's sentences; the others have the weight 0."""
+    inside = domains_of(sentences)[domain]
+    own = scale.kernel(sentences.lengths[inside])
+    weights = np.zeros((len(own.lengths), len(sentences.ids)))
+    weights[:, inside] = own.weights
+    return Kernel(own.lengths, weights, own.sentences, scale.short)
+
+
+def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
+    """Computes the kernel in which each of the `comparable_domains` has one share at every length."""
+    lengths = scale.kernel(sentences.lengths).lengths
+    weights = np.zeros((len(lengths), len(sentences.ids)))
+    known = np.ones(len(lengths), dtype=bool)
+    for inside in comparable_domains(scale, sentences).values():
+        own = _kernel_for_mix(scale, sentences.lengths[inside], lengths)
+        has = np.isin(lengths, own.lengths)
+        known &= has
+        shares = own.weights / own.weights.sum(axis=1, keepdims=True)
+        weights[np.ix_(has, inside)] = inside.sum() * shares
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+    effective = 1 / np.maximum((weights**2).sum(axis=1), 1e-9)
+    known &= (effective >= FEWEST) & weights.any(axis=1)
+    weights *= effective[:, None]
+    return Kernel(lengths[known], weights[known], effective[known], scale.short)
+
+
+def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
+    """Selects the domains, as `domains_of`, with enough sentences of the short and the long length."""
+    ends = np.array([scale.short, scale.long])
+    return {
+        domain: inside
+        for domain, inside in domains_of(sentences).items()
+        if len(_kernel_for_mix(scale, sentences.lengths[inside], ends).lengths) == 2
+    }
+
+
+def domains_of(sentences: CommonSentences) -> dict[str, np.ndarray]:
+    """Returns which sentences belong to each domain: (N,) bool, by its name."""
+    assert sentences.domains is not None
+    return {str(domain): sentences.domains == domain for domain in np.unique(sentences.domains)}
+
+
+def shares_at(sentences: CommonSentences, length: float) -> dict[str, float]:
+    """Returns the share of each domain among the sentences of about a length."""
+    [weights] = kernel(sentences.lengths, [length], fewest=0).weights
+    return {
+        domain: float(weights[inside].sum() / weights.sum())
+        for domain, inside in domains_of(sentences).items()
+    }
+
+
+def _kernel_for_mix(scale: LengthScale, lengths: np.ndarray, at: np.ndarray) -> Kernel:
+    return kernel(lengths, at.tolist(), short=scale.short, fewest=FEWEST_OF_DOMAIN)

@@ -1,0 +1,83 @@
+"""Curves of domains, and curves adjusted to one mix of domains."""
+
+import numpy as np
+import pytest
+
+from nmt.evaluation.domains import (
+    adjusted_kernel,
+    comparable_domains,
+    kernel_of_domain,
+    shares_at,
+)
+from nmt.evaluation.length_curve import LengthScale
+from nmt.evaluation.summary import CommonSentences
+
+SCALE = LengthScale()
+
+
+def mixed(count=4000, seed=1):
+    """Sentences of 5 to 80 words, with more news among the longer ones; a few captions, all short."""
+    draw = np.random.default_rng(seed)
+    lengths = np.exp(draw.uniform(np.log(5), np.log(80), count)).round().astype(int)
+    news = draw.random(count) < np.log(lengths / 4) / np.log(25)
+    domains = np.where(news, "news", "social")
+    domains[(lengths < 15) & (draw.random(count) < 0.1)] = "captions"
+    return CommonSentences(np.arange(count), lengths, None, domains, [])
+
+
+def score(of, sentences, values):
+    """Words that are right per word, at each length of a kernel."""
+    words = of.weights * sentences.lengths
+    return words @ values / words.sum(axis=1)
+
+
+def test_a_difference_between_domains_is_no_fall_with_length():
+    """News are harder at every length: the plain curve falls, the adjusted one does not."""
+    sentences = mixed()
+    values = np.select(
+        [sentences.domains == "news", sentences.domains == "social"], [0.3, 0.6], 0.9
+    )
+    plain = score(SCALE.weights(sentences), sentences, values)
+    of = adjusted_kernel(SCALE, sentences)
+    adjusted = score(of, sentences, values)
+    assert plain[0] - plain[-1] > 0.1
+    counts = {name: (sentences.domains == name).sum() for name in ("news", "social")}
+    mix = counts["news"] / sum(counts.values())
+    np.testing.assert_allclose(adjusted, 0.3 * mix + 0.6 * (1 - mix), atol=0.01)
+    assert {10, 50} <= set(of.lengths.round(6))
+
+
+def test_weights_are_those_of_each_domain_in_the_mix_of_the_set():
+    sentences = mixed()
+    assert [*comparable_domains(SCALE, sentences)] == ["news", "social"]
+    of = adjusted_kernel(SCALE, sentences)
+    counted = np.isin(sentences.domains, ["news", "social"])
+    assert not of.weights[:, ~counted].any()
+    weights = of.weights / of.weights.sum(axis=1, keepdims=True)
+    for domain in ("news", "social"):
+        inside = sentences.domains == domain
+        np.testing.assert_allclose(weights[:, inside].sum(axis=1), inside.sum() / counted.sum())
+        alone = kernel_of_domain(SCALE, sentences, domain)
+        assert not alone.weights[:, ~inside].any()
+        at = np.isin(of.lengths.round(6), alone.lengths.round(6))
+        own = weights[at][:, inside] / weights[at][:, inside].sum(axis=1, keepdims=True)
+        expected = alone.weights[np.isin(alone.lengths.round(6), of.lengths.round(6))][:, inside]
+        np.testing.assert_allclose(own, expected / expected.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(of.sentences, 1 / (weights**2).sum(axis=1))
+    np.testing.assert_allclose(of.weights.sum(axis=1), of.sentences)
+
+
+def test_the_share_of_a_domain_changes_with_length():
+    sentences = mixed()
+    short, long = (shares_at(sentences, length) for length in (10, 50))
+    near = (sentences.lengths >= 9) & (sentences.lengths <= 11)
+    assert short["news"] == pytest.approx((sentences.domains[near] == "news").mean(), abs=0.04)
+    assert sum(long.values()) == pytest.approx(1)
+    assert long["news"] > short["news"] + 0.3
+
+
+def test_there_is_no_adjusted_curve_without_domains_at_both_ends():
+    lengths = np.repeat([8, 10, 12, 45, 50, 55], 100)
+    domains = np.where(lengths < 30, "social", "news")
+    sentences = CommonSentences(np.arange(600), lengths, None, domains, [])
+    assert not len(adjusted_kernel(SCALE, sentences).lengths)
