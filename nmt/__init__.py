@@ -14,8 +14,7 @@ if sys.platform == "win32":
     raise SystemExit(2)
 
 if TYPE_CHECKING:
-    from nmt.api import compare, configure, plot_alignment, plot_by_length, scores
-    from nmt.inference.load import load_model as load
+    from nmt.api import compare, configure, load, plot_alignment, plot_by_length, scores
     from nmt.inference.model import Model
     from nmt.inference.sentence import ScoredSentence
     from nmt.utils.errors import InputError
@@ -41,7 +40,7 @@ _HOMES = {
     "ScoredSentence": "nmt.inference.sentence.ScoredSentence",
     "compare": "nmt.api.compare",
     "configure": "nmt.api.configure",
-    "load": "nmt.inference.load.load_model",
+    "load": "nmt.api.load",
     "plot_alignment": "nmt.api.plot_alignment",
     "plot_by_length": "nmt.api.plot_by_length",
     "scores": "nmt.api.scores",

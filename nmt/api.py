@@ -1,4 +1,4 @@
-"""The functions of `import nmt`: compose a configuration, read and compare runs, draw figures.
+"""The functions of `import nmt`: compose a configuration, load a model, read and compare runs, draw figures.
 
 Each function imports the libraries it needs: reading scores loads no torch.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.config.commands import TrainConfig
+    from nmt.inference.model import Model
     from nmt.inference.sentence import ScoredSentence
     from nmt.report.comparison import Comparison
 
@@ -45,6 +46,40 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     with explaining(TrainConfig), initialize_config_dir(str(conf_folder()), version_base="1.3"):
         config: TrainConfig = load(compose("train", overrides=words))
     return config
+
+
+def load(
+    path: str | Path | Sequence[str | Path],
+    *,
+    accelerator: str = "auto",
+    threads: int | str = "auto",
+    precision: str | None = None,
+    trust: Sequence[str] = (),
+) -> Model:
+    """Loads a trained model, ready to translate.
+
+    Args:
+        path: a checkpoint file; a run folder, for its best checkpoint; or a W&B artifact,
+            `wandb:entity/project/name:alias`. Several make an ensemble, which averages the
+            probabilities of each word (`nmt.models.ensemble`).
+        accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
+        threads: CPU threads, or `auto`.
+        precision: `32`, `bf16-mixed` or `auto`; None: as in training.
+        trust: modules outside nmt that the checkpoint's configuration may name.
+
+    Raises:
+        InputError: naming the file, if it is missing, damaged, not a checkpoint of nmt, or does
+            not fit into the ensemble.
+    """
+    from nmt.utils.progress import Stage
+
+    with Stage("loading PyTorch and the model", 2, "step") as stage:
+        from nmt.inference.load import load_model
+
+        stage.advance()  # the first import of PyTorch takes longer than the model
+        model = load_model(path, accelerator, threads, precision, trust)
+        stage.advance()
+    return model
 
 
 def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
@@ -87,8 +122,10 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
     """
     from nmt.config.commands import CompareConfig
     from nmt.report.comparison import build_comparison
+    from nmt.report.notebook import NotebookComparison
 
-    return build_comparison(CompareConfig(runs=list(map(str, as_list(runs))), **settings))
+    config = CompareConfig(runs=list(map(str, as_list(runs))), **settings)
+    return NotebookComparison.of(build_comparison(config, shown=True))
 
 
 def plot_alignment(

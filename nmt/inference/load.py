@@ -25,27 +25,12 @@ from nmt.utils.text import as_list
 
 def load_model(
     path: str | Path | Sequence[str | Path],
-    *,
-    accelerator: str = "auto",
-    threads: int | str = "auto",
-    precision: str | None = None,
-    trust: Sequence[str] = (),
+    accelerator: str,
+    threads: int | str,
+    precision: str | None,
+    trust: Sequence[str],
 ) -> Model:
-    """Loads a trained model, ready to translate (`nmt.load`).
-
-    Args:
-        path: a checkpoint file; a run folder, for its best checkpoint; or a W&B artifact,
-            `wandb:entity/project/name:alias`. Several make an ensemble, which averages the
-            probabilities of each word (`nmt.models.ensemble`).
-        accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
-        threads: CPU threads, or `auto`.
-        precision: `32`, `bf16-mixed` or `auto`; None: as in training.
-        trust: modules outside nmt that the checkpoint's configuration may name.
-
-    Raises:
-        InputError: naming the file, if it is missing, damaged, not a checkpoint of nmt, or does
-            not fit into the ensemble.
-    """
+    """Loads a model; arguments and errors as `nmt.load`."""
     members = read_members(as_list(path), as_list(trust))
     config = copy.deepcopy(members[0].config)
     config.trainer["accelerator"] = accelerator

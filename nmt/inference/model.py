@@ -26,7 +26,7 @@ from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import Vocabulary, mark_unknown, until_end
 from nmt.evaluation.alignment import first_symbols, word_weights
-from nmt.inference.sentence import ScoredSentence, replace_unknown_words
+from nmt.inference.sentence import ScoredSentence, ScoredSentences, replace_unknown_words
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
@@ -111,7 +111,7 @@ class Model:
             described = iter(model.describe(words, hypotheses, range(len(words) * attention)))
             return [tuple(itertools.islice(described, len(best))) for best in lists]
 
-        results = [ScoredSentence([], [], "", math.nan) for _ in sources]
+        results = ScoredSentences(ScoredSentence([], [], "", math.nan) for _ in sources)
         lengths = [len(self.source.encode(sources[place])) for place in nonempty]
         for place, best in zip(nonempty, model.map_sentences(lengths, work), strict=True):
             results[place] = dataclasses.replace(best[0], nbest=best)
@@ -144,7 +144,7 @@ class Model:
 
         source_lengths = [len(self.source.encode(words)) for words in sources]
         lengths = list(map(max, source_lengths, map(len, ids)))
-        return self.map_sentences(lengths, work)
+        return ScoredSentences(self.map_sentences(lengths, work))
 
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False

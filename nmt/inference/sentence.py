@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
 from nmt.text.symbols import END_SYMBOL
 
+REPR_WIDTH = 100  # letters of a line in a terminal
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class ScoredSentence:
     """A target sentence with its log-probability; I target words, J source words.
 
@@ -41,11 +44,11 @@ class ScoredSentence:
     log_probability: float
     symbols: int = 0
     unknown: tuple[int, ...] = ()
-    word_log_probabilities: np.ndarray | None = field(default=None, repr=False)
-    weights: np.ndarray | None = field(default=None, repr=False)
-    log_normaliser: np.ndarray | None = field(default=None, repr=False)
-    runners_up: list[list[tuple[str, float]]] = field(default_factory=list, repr=False)
-    nbest: tuple[ScoredSentence, ...] = field(default=(), repr=False)
+    word_log_probabilities: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    log_normaliser: np.ndarray | None = None
+    runners_up: list[list[tuple[str, float]]] = field(default_factory=list)
+    nbest: tuple[ScoredSentence, ...] = ()
 
     @property
     def links(self) -> str:
@@ -69,6 +72,15 @@ class ScoredSentence:
             "reference": reference or [],
         }
 
+    def __repr__(self) -> str:
+        source, text = (shorten(each, REPR_WIDTH) for each in (" ".join(self.source), self.text))
+        return f"{source}\n-> {text} (log-probability {self.log_probability:.2f})"
+
+    def _repr_html_(self) -> str:
+        from nmt.report.notebook import sentence_html
+
+        return sentence_html(self.row(1), self.text)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the fields of a translation that `alignments=json` prints."""
         return {
@@ -78,6 +90,15 @@ class ScoredSentence:
             "weights": as_json(self.weights),
             "word_log_probabilities": as_json(self.word_log_probabilities),
         }
+
+
+class ScoredSentences(list[ScoredSentence]):
+    """A list that notebooks show as HTML."""
+
+    def _repr_html_(self) -> str:
+        from nmt.report.notebook import sentences_html
+
+        return sentences_html([(each.row(1), each.text) for each in self])
 
 
 def replace_unknown_words(

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from nmt.evaluation.length_curve import FEWEST, WIDTH
@@ -23,7 +22,7 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
 from nmt.report.result_tables import heading
 from nmt.report.retention import resampled_words
-from nmt.report.style import GREY, run_style, save_figure, shown, style
+from nmt.report.style import GREY, Drawing, run_style, save_figure, shown, style
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
@@ -93,7 +92,7 @@ def draw_figures(
 @style()
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
-) -> Figure:
+) -> Drawing:
     """Draws scores by length, one panel per score, above the number of sentences per bucket.
 
     Args:
@@ -110,7 +109,7 @@ def lengths_figure(
     room = 0.45 + LETTER * max(map(len, names))  # a line's sample and its name
     abreast = max(1, min(len(names), 4, int(width / room)))
     height = 2.1 * rows + 1 + LEGEND_LINE * -(-len(names) // abreast)
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Drawing(figsize=(width, height), layout="constrained")
     ratios = [4] * rows + [1]
     grid = figure.subplots(rows + 1, columns, squeeze=False, sharex=True, height_ratios=ratios)
     panels = list(grid[:-1].flat)

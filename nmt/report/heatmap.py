@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from nmt.report.style import shown, style
+from nmt.report.style import Drawing, shown, style
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
 CELL = 0.145  # inches: a line of 7-point type with its spacing
@@ -30,7 +29,7 @@ Item = TypeVar("Item")
 
 
 @style()
-def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
+def heatmap_figure(row: dict[str, Any], title: str = "") -> Drawing:
     """Draws one line of alignments/<set>.jsonl that has weights as a figure."""
     figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
@@ -39,7 +38,7 @@ def heatmap_figure(row: dict[str, Any], title: str = "") -> Figure:
 
 
 @style()
-def four_figure(rows: Sequence[dict[str, Any]]) -> Figure:
+def four_figure(rows: Sequence[dict[str, Any]]) -> Drawing:
     """Draws up to four sentences as panels of one figure."""
     figure = _panels(rows)
     for axes, letter in zip(figure.axes, "abcd"[: len(rows)], strict=False):
@@ -82,7 +81,7 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
     return [rows[index] for index in indices]
 
 
-def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
+def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
     """Draws one panel per sentence, in two columns (one if single); all cells have the same size.
 
     A panel consists of the words and the squares; sizes are in inches. A figure with a side above
@@ -101,7 +100,7 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
     width = sum(widths) - GAP + SCALE
     height = sum(heights) - GAP
     scale = min(1.0, LARGEST / width, LARGEST / height)
-    figure = Figure(figsize=(width * scale, height * scale))
+    figure = Drawing(figsize=(width * scale, height * scale))
 
     def add_axes(left: float, top: float, across: float, down: float) -> Axes:
         corner = left / width, 1 - (top + down) / height

@@ -1,12 +1,14 @@
 """The style of all figures: `figures.mplstyle`, and colours that colour-blind readers can distinguish.
 
-Figures are plain `matplotlib.figure.Figure` objects: no window, no display, no global state.
+Figures are `matplotlib.figure.Figure` objects without pyplot: no window, no global state.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import re
+import struct
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", ":")
 GREY = "#555555"
+SCREEN_DPI = 140  # pixels of a notebook per inch of paper
 
 
 @cache
@@ -53,6 +56,18 @@ def style() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=MISSING)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
+
+
+class Drawing(Figure):
+    """A figure that notebooks show by themselves, without pyplot: nothing is shown twice."""
+
+    @style()
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Returns the file, and its size in pixels of the page: half of its own, to be sharp."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=2 * SCREEN_DPI, bbox_inches="tight", pad_inches=0.05)
+        width, height = struct.unpack(">II", file.getvalue()[16:24])
+        return file.getvalue(), {"width": width // 2, "height": height // 2}
 
 
 @style()

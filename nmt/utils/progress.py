@@ -1,4 +1,4 @@
-"""Shows the progress of a stage of work: a bar or a count on a terminal, a log line elsewhere."""
+"""Shows the progress of a stage of work: a bar or a count on a terminal or in a notebook, else a log line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import contextlib
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator
-
-from tqdm import tqdm
 
 from nmt.utils.environment import rank
 from nmt.utils.text import counted
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of a notebook without ipywidgets, where bars are text
+    from tqdm.auto import tqdm
+
 log = logging.getLogger(__name__)
+
+NOTEBOOK = not sys.modules.keys().isdisjoint({"ipykernel", "marimo"})
 
 
 class Stage(tqdm):
@@ -31,7 +36,8 @@ class Stage(tqdm):
     ) -> None:
         shown = shown and rank() == 0
         counts = total is not None or (unit and not sys.stdout.isatty())
-        hidden = None if shown and counts else True  # None: tqdm checks for a terminal
+        terminal = False if NOTEBOOK else None  # None: tqdm checks for a terminal
+        hidden = terminal if shown and counts else True
         super().__init__(
             total=total, desc=title, unit=f" {unit}s", dynamic_ncols=True, disable=hidden
         )

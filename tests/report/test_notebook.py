@@ -1,0 +1,78 @@
+"""What notebooks show: through IPython's own formatters, without a kernel."""
+
+from __future__ import annotations
+
+import math
+import struct
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import nmt
+from nmt.inference.sentence import ScoredSentence, ScoredSentences
+from tests.helpers.run_folders import MARKUP, make_run
+
+formatters = pytest.importorskip("IPython.core.formatters", reason="ipykernel is not installed")
+
+
+def forms(result: object) -> dict[str, object]:
+    """What a cell that ends with the object shows, by type."""
+    data, _ = formatters.DisplayFormatter().format(result)
+    return data
+
+
+def text_of(html: str) -> tuple[str, set[str]]:
+    """The text of HTML, and the names of its elements."""
+    texts, tags = [], set()
+    parser = HTMLParser()
+    parser.handle_data = texts.append
+    parser.handle_starttag = lambda tag, _: tags.add(tag)
+    parser.feed(html)
+    return "".join(texts), tags
+
+
+@pytest.fixture
+def sentence() -> ScoredSentence:
+    weights = np.array([[0.75, 0.25, 0], [0, 0.996, 0.004], [0, 0, 1]])
+    return ScoredSentence(["<b>", MARKUP], ["un", "&amp;"], "un &amp;", -1.5, weights=weights)
+
+
+def test_a_figure_is_one_picture_and_nothing_stays_open(sentence):
+    from matplotlib import pyplot
+
+    shown = forms(nmt.plot_alignment(sentence))
+    assert shown.keys() == {"text/plain", "image/png"}
+    assert pyplot.get_fignums() == []
+    picture = shown["image/png"]
+    assert struct.unpack(">II", picture[16:24]) > (200, 200)
+
+
+def test_a_sentence_is_html_with_its_text_escaped(sentence):
+    text, tags = text_of(forms(sentence)["text/html"])
+    assert text.startswith(f"<b> {MARKUP}un &amp; −1.50")
+    assert tags == {"div", "b", "small", "svg", "text", "rect", "title"}
+    assert text.count("0.750") == 1
+    assert "0.004" not in text  # hardly seen, not drawn
+    assert repr(sentence).splitlines()[1] == "-> un &amp; (log-probability -1.50)"
+
+
+def test_a_list_has_the_sentences_and_says_how_many_more(sentence):
+    plain = ScoredSentence(["a"], ["b"], "b", math.nan)
+    text, tags = text_of(forms(ScoredSentences([sentence, plain]))["text/html"])
+    assert {"details", "svg"} <= tags
+    assert text.endswith("ab –")
+    text, _ = text_of(forms(ScoredSentences([plain] * 1300))["text/html"])
+    assert text.endswith("… and 1,200 more")
+
+
+def test_a_comparison_is_its_headline_curve_and_retention(tmp_path):
+    runs = [make_run(tmp_path / name, model=name) for name in ("RNNencdec", "RNNsearch")]
+    comparison = nmt.compare(runs, resamples=20)
+    text, tags = text_of(forms(comparison)["text/html"])
+    assert "RNNencdec-50: BLEU" in text
+    assert "What long sentences keep, on newstest" in text
+    assert {"table", "img"} <= tags
+    first, second = repr(comparison).splitlines()
+    assert first == "Comparison of RNNencdec-50 and RNNsearch-50 on newstest"
+    assert second.startswith("RNNencdec-50: BLEU")
