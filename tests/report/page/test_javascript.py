@@ -1,13 +1,18 @@
 """The page's modules by themselves, under Node; how they work in a browser is in test_browser.py."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import ROOT
+
 FOLDER = Path(__file__).parent / "js"
 NODE = shutil.which("node")
+LONGEST = 110  # characters of a line
+TEXT = r""" "[^"\n]*" | '[^'\n]*' | `[^`]*` | //[^\n]* | /[^/\n]+/g?u\b | /\*.*?\*/ | \bfor\ \([^;\n]*;[^;\n]*; """
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -19,3 +24,15 @@ def test_modules(name: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "# pass 0" not in done.stdout
+
+
+@pytest.mark.parametrize("folder", [FOLDER, ROOT / "nmt" / "report" / "page" / "js"])
+def test_lines_are_short_and_have_one_statement(folder: Path) -> None:
+    """As for Python, where ruff does it; `prettier --print-width 110` writes such lines."""
+    files = list(folder.rglob("*.mjs"))
+    assert files
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert not [line for line in text.splitlines() if len(line) > LONGEST], file
+        code = re.sub(TEXT, "", text, flags=re.X | re.S | re.M)
+        assert not re.findall(r"^.*;[ \t]*\S.*$", code, re.M), file

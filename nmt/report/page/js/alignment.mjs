@@ -1,5 +1,5 @@
-// Describes one decoding: weights, energies, entropy, the step in words; and sorts sentences. A decoding is a line of
-// alignments/<set>.jsonl, or the output of a model in the page.
+// Describes one decoding: weights, energies, entropy, the step in words; and sorts sentences. A decoding is
+// a line of alignments/<set>.jsonl, or the output of a model in the page.
 //
 // Legend: S source words (with </s>), T target words (with </s>); i a target step, j a source position.
 
@@ -18,7 +18,8 @@ export function energyText(weight, logNormaliser) {
 /** Entropy of the weights in nats: 0 for one word, log S if all are equal. */
 export const entropy = (weights) => -sum(weights.map((w) => (w > 0 ? w * Math.log(w) : 0)));
 
-/** Positions of the largest weights, largest first: at most `most`, each with at least `least`; always the first. */
+/** Positions of the largest weights, largest first: at most `most`, each with at least `least`; always the
+ * first. */
 export function largest(weights, most = 3, least = 0.1) {
   const order = Array.from(weights, (_, j) => j).sort((a, b) => weights[b] - weights[a] || a - b);
   return order.filter((j, rank) => rank === 0 || (rank < most && weights[j] >= least));
@@ -45,7 +46,12 @@ export function expectationText({ source, weights }, i) {
 export function difference(sentence) {
   const runs = Object.values(sentence.by);
   const bleu = runs.map((run) => run.bleu).filter((value) => value !== null && value !== undefined);
-  const values = bleu.length > 1 ? bleu : runs.filter((run) => run.log_probability !== null).map((run) => run.log_probability / run.target.length);
+  const values =
+    bleu.length > 1
+      ? bleu
+      : runs
+          .filter((run) => run.log_probability !== null)
+          .map((run) => run.log_probability / run.target.length);
   return values.length > 1 ? Math.max(...values) - Math.min(...values) : 0;
 }
 

@@ -7,7 +7,13 @@ import { fixed, percent } from "./format.mjs";
 /** A row: a name (text or an element), a bar of `share`, and cells of text. */
 export function barRow(name, share, cells, kind = null) {
   const bar = h("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%` });
-  return h("tr", { class: kind }, h("th", { scope: "row" }, name), h("td", { class: "track" }, bar), cells.map((text) => h("td", { text })));
+  return h(
+    "tr",
+    { class: kind },
+    h("th", { scope: "row" }, name),
+    h("td", { class: "track" }, bar),
+    cells.map((text) => h("td", { text })),
+  );
 }
 
 /** The row of source word j at step i. */
@@ -17,7 +23,15 @@ export function weightRow({ source, weights, log_normaliser: z }, i, j, kind = n
 }
 
 /** The target word of step i, then its runners-up; `name(word, n)` creates the element of runner-up n. */
-export function runnerRows({ target, word_log_probabilities: own, runners_up: others }, i, name = (word) => word) {
-  const row = (word, value, kind = null) => barRow(word, Math.exp(value ?? -Infinity), [value === null ? "–" : percent(Math.exp(value))], kind);
-  return [row(target[i], own?.[i] ?? null, "own"), ...(others?.[i] ?? []).map(([word, value], n) => row(name(word, n), value))];
+export function runnerRows(
+  { target, word_log_probabilities: own, runners_up: others },
+  i,
+  name = (word) => word,
+) {
+  const row = (word, value, kind = null) =>
+    barRow(word, Math.exp(value ?? -Infinity), [value === null ? "–" : percent(Math.exp(value))], kind);
+  return [
+    row(target[i], own?.[i] ?? null, "own"),
+    ...(others?.[i] ?? []).map(([word, value], n) => row(name(word, n), value)),
+  ];
 }

@@ -1,6 +1,14 @@
-// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever data.
+// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever
+// data.
 
-export const DASHES = [[1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2]];
+export const DASHES = [
+  [1, 0],
+  [7, 3],
+  [2, 3],
+  [9, 3, 2, 3],
+  [12, 4],
+  [4, 2],
+];
 export const SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"];
 
 /** The scales that give a series its colour, dash and shape; the legend is drawn by the page itself. */
@@ -15,42 +23,123 @@ function encodings(names, look, theme) {
 }
 
 function config(theme) {
-  const text = { labelColor: theme.text, titleColor: theme.text, labelFont: theme.font, titleFont: theme.font };
+  const text = {
+    labelColor: theme.text,
+    titleColor: theme.text,
+    labelFont: theme.font,
+    titleFont: theme.font,
+  };
   return {
     background: null,
     font: theme.font,
     view: { stroke: null },
-    axis: { ...text, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", gridColor: theme.grid, domainColor: theme.axis, tickColor: theme.axis },
+    axis: {
+      ...text,
+      labelFontSize: 12,
+      titleFontSize: 13,
+      titleFontWeight: "normal",
+      gridColor: theme.grid,
+      domainColor: theme.axis,
+      tickColor: theme.axis,
+    },
   };
 }
 
 const TICKS = [1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800];
 
 // Vega's own logarithmic axis leaves out most labels
-const lengthAxis = ([first, last]) => ({ values: TICKS.filter((tick) => first <= tick && tick <= last), labelExpr: "datum.value", grid: false, labelOverlap: "greedy" });
+const lengthAxis = ([first, last]) => ({
+  values: TICKS.filter((tick) => first <= tick && tick <= last),
+  labelExpr: "datum.value",
+  grid: false,
+  labelOverlap: "greedy",
+});
 
-/** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets, rules at the training caps and at `level`. */
-function lengthPanel({ curves, constant = [], buckets = [], caps, names, look, title, digits, bands, zero, level, domain, width, height, theme }) {
+/** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets,
+ * rules at the training caps and at `level`. */
+function lengthPanel({
+  curves,
+  constant = [],
+  buckets = [],
+  caps,
+  names,
+  look,
+  title,
+  digits,
+  bands,
+  zero,
+  level,
+  domain,
+  width,
+  height,
+  theme,
+}) {
   const { color, strokeDash, shape } = encodings(names, look, theme);
   const axis = { ...lengthAxis(domain), title: null };
-  const x = { field: "words", type: "quantitative", scale: { type: "log", domain, nice: false, clamp: true }, axis };
+  const x = {
+    field: "words",
+    type: "quantitative",
+    scale: { type: "log", domain, nice: false, clamp: true },
+    axis,
+  };
   const y = { field: "value", type: "quantitative", title, scale: { zero, nice: true } };
   const number = (field, name) => ({ field, title: name, format: `.${digits}f` });
   const ends = [number("value", title), number("low", "Low"), number("high", "High")];
-  const tooltip = [{ field: "series", title: "Run" }, { field: "bucket", title: "Words" }, ...ends, { field: "note", title: "Interval" }, { field: "sentences", title: "Sentences" }];
-  const along = [{ field: "series", title: "Run" }, { field: "words", title: "Words", format: ".0f" }, ...ends];
+  const tooltip = [
+    { field: "series", title: "Run" },
+    { field: "bucket", title: "Words" },
+    ...ends,
+    { field: "note", title: "Interval" },
+    { field: "sentences", title: "Sentences" },
+  ];
+  const along = [
+    { field: "series", title: "Run" },
+    { field: "words", title: "Words", format: ".0f" },
+    ...ends,
+  ];
   const layer = [];
-  if (caps.length) layer.push({ data: { values: caps.map((words) => ({ words })) }, mark: { type: "rule", color: theme.text, strokeDash: DASHES[2], opacity: 0.6 }, encoding: { x, tooltip: { field: "words", title: "Longest training sentence" } } });
-  if (level !== undefined) layer.push({ data: { values: [{ level }] }, mark: { type: "rule", color: theme.text, opacity: 0.6 }, encoding: { y: { field: "level", type: "quantitative" } } });
+  if (caps.length)
+    layer.push({
+      data: { values: caps.map((words) => ({ words })) },
+      mark: { type: "rule", color: theme.text, strokeDash: DASHES[2], opacity: 0.6 },
+      encoding: { x, tooltip: { field: "words", title: "Longest training sentence" } },
+    });
+  if (level !== undefined)
+    layer.push({
+      data: { values: [{ level }] },
+      mark: { type: "rule", color: theme.text, opacity: 0.6 },
+      encoding: { y: { field: "level", type: "quantitative" } },
+    });
   const banded = bands ? curves.filter((row) => row.low !== null && row.high !== null) : [];
-  if (banded.length) layer.push({ data: { values: banded }, mark: { type: "area", opacity: 0.16 }, encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color } });
-  if (constant.length) layer.push({ data: { values: constant }, mark: { type: "line", strokeWidth: 1.2, strokeDash: [5, 3] }, encoding: { x, y, color } });
-  if (curves.length) layer.push({ data: { values: curves }, mark: { type: "line", strokeWidth: 2.2 }, encoding: { x, y, color, strokeDash, tooltip: along } });
-  if (buckets.length) layer.push({ data: { values: buckets }, mark: { type: "point", filled: true, size: 55, opacity: 1 }, encoding: { x, y, color, shape, tooltip } });
+  if (banded.length)
+    layer.push({
+      data: { values: banded },
+      mark: { type: "area", opacity: 0.16 },
+      encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" }, color },
+    });
+  if (constant.length)
+    layer.push({
+      data: { values: constant },
+      mark: { type: "line", strokeWidth: 1.2, strokeDash: [5, 3] },
+      encoding: { x, y, color },
+    });
+  if (curves.length)
+    layer.push({
+      data: { values: curves },
+      mark: { type: "line", strokeWidth: 2.2 },
+      encoding: { x, y, color, strokeDash, tooltip: along },
+    });
+  if (buckets.length)
+    layer.push({
+      data: { values: buckets },
+      mark: { type: "point", filled: true, size: 55, opacity: 1 },
+      encoding: { x, y, color, shape, tooltip },
+    });
   return { width, height, layer };
 }
 
-/** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side by side. */
+/** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side
+ * by side. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -60,19 +149,45 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     width,
     height: 46,
     data: { values: counts },
-    encoding: { x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: `${words} per sentence` } } },
+    encoding: {
+      x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: `${words} per sentence` } },
+    },
     layer: [
-      { mark: { type: "bar", color: theme.bar }, encoding: { x2: { field: "end" }, y: { field: "sentences", type: "quantitative", axis: { title: "Sentences", tickCount: 2, grid: false } }, y2: { datum: 0 } } },
-      { mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 }, encoding: { x: { ...end, field: "words" }, y: { field: "sentences", type: "quantitative" }, text: { field: "sentences", type: "quantitative" } } },
+      {
+        mark: { type: "bar", color: theme.bar },
+        encoding: {
+          x2: { field: "end" },
+          y: {
+            field: "sentences",
+            type: "quantitative",
+            axis: { title: "Sentences", tickCount: 2, grid: false },
+          },
+          y2: { datum: 0 },
+        },
+      },
+      {
+        mark: { type: "text", dy: -6, color: theme.text, fontSize: 11 },
+        encoding: {
+          x: { ...end, field: "words" },
+          y: { field: "sentences", type: "quantitative" },
+          text: { field: "sentences", type: "quantitative" },
+        },
+      },
     ],
   };
   const narrow = width < 500;
-  const beside = parts.map((part) => lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: 160 }));
+  const beside = parts.map((part) =>
+    lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: 160 }),
+  );
   return {
     description: `${main.title} by number of ${words}, ${main.names.length} lines`,
     config: config(theme),
     spacing: 10,
-    vconcat: [lengthPanel({ ...main, ...shared, width, height: 300 }), bars, ...(narrow ? beside : beside.length ? [{ hconcat: beside, spacing: 20 }] : [])],
+    vconcat: [
+      lengthPanel({ ...main, ...shared, width, height: 300 }),
+      bars,
+      ...(narrow ? beside : beside.length ? [{ hconcat: beside, spacing: 20 }] : []),
+    ],
   };
 }
 
@@ -84,7 +199,12 @@ export function trainingSpec({ rows, names, look, title, width, theme }) {
     { field: "update", title: "Update", format: "," },
     { field: "value", title, format: ".3f" },
   ];
-  const x = { field: "update", type: "quantitative", title: "Updates", axis: { format: "~s", tickCount: Math.max(3, Math.round(width / 110)), grid: false } };
+  const x = {
+    field: "update",
+    type: "quantitative",
+    title: "Updates",
+    axis: { format: "~s", tickCount: Math.max(3, Math.round(width / 110)), grid: false },
+  };
   const y = { field: "value", type: "quantitative", title, scale: { zero: false } };
   return {
     description: `${title} over updates, ${names.length} lines`,

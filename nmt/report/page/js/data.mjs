@@ -1,4 +1,5 @@
-// Unpacks the deflated base64 contents of a page: data as JSON, the chart library, the models and their program.
+// Unpacks the deflated base64 contents of a page: data as JSON, the chart library, the models and their
+// program.
 
 export async function inflateBytes(base64) {
   const bytes = Uint8Array.from(atob(base64.trim()), (character) => character.charCodeAt(0));
@@ -7,7 +8,8 @@ export async function inflateBytes(base64) {
 }
 
 /** The text of an element of the page. */
-export const unpack = async (identity) => new TextDecoder().decode(await inflateBytes(document.getElementById(identity).textContent));
+export const unpack = async (identity) =>
+  new TextDecoder().decode(await inflateBytes(document.getElementById(identity).textContent));
 
 /** Starts the chart library once. */
 let library = null;

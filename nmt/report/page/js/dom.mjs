@@ -2,7 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with attributes (`on...` are listeners, `text` its text) and children (nodes or strings; null is left out). */
+/** An element with attributes (`on...` are listeners, `text` its text) and children (nodes or strings;
+ * null is left out). */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }

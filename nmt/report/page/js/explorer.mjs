@@ -10,8 +10,15 @@ import { onResize, stepper } from "./stepper.mjs";
 
 /** Starts the explorer over {set: sentences}; returns {has, open}. */
 export function startExplorer(alignments) {
-  const ui = Object.fromEntries(["set", "sort", "find", "sentence", "run", "map", "said", "energies", "runners"].map((name) => [name, byId(`explorer-${name}`)]));
-  const write = (name, text) => { byId(`explorer-${name}`).textContent = text; };
+  const ui = Object.fromEntries(
+    ["set", "sort", "find", "sentence", "run", "map", "said", "energies", "runners"].map((name) => [
+      name,
+      byId(`explorer-${name}`),
+    ]),
+  );
+  const write = (name, text) => {
+    byId(`explorer-${name}`).textContent = text;
+  };
   const sets = Object.keys(alignments).filter((name) => alignments[name].length);
   byId("explorer-section").classList.toggle("empty", sets.length === 0);
   byId("explorer-none").hidden = sets.length > 0;
@@ -25,8 +32,14 @@ export function startExplorer(alignments) {
   // Sentences
   function list() {
     const wanted = ui.find.value.trim().toLowerCase();
-    const found = ordered(alignments[state.set], ui.sort.value).filter(({ source }) => source.join(" ").toLowerCase().includes(wanted));
-    setOptions(ui.sentence, found.map((sentence) => [sentence.id, describe(sentence)]), state.sentence?.id);
+    const found = ordered(alignments[state.set], ui.sort.value).filter(({ source }) =>
+      source.join(" ").toLowerCase().includes(wanted),
+    );
+    setOptions(
+      ui.sentence,
+      found.map((sentence) => [sentence.id, describe(sentence)]),
+      state.sentence?.id,
+    );
     write("count", plural(found.length, "sentence"));
   }
   function describe(sentence) {
@@ -46,8 +59,14 @@ export function startExplorer(alignments) {
     state.sentence = sentence;
     ui.sentence.value = sentence.id;
     const labels = Object.keys(sentence.by);
-    setOptions(ui.run, labels.map((label) => [label, label]));
-    openRun(labels.includes(run) ? run : labels.find((label) => sentence.by[label].weights) ?? labels[0], step);
+    setOptions(
+      ui.run,
+      labels.map((label) => [label, label]),
+    );
+    openRun(
+      labels.includes(run) ? run : (labels.find((label) => sentence.by[label].weights) ?? labels[0]),
+      step,
+    );
   }
   function openRun(run, step = steps.step) {
     const decoding = state.sentence.by[run];
@@ -55,7 +74,10 @@ export function startExplorer(alignments) {
     ui.run.value = run;
     write("reference", state.sentence.reference.join(" ") || "–");
     const bleu = decoding.bleu ?? null;
-    write("written", decoding.target.slice(0, -1).join(" ") + (bleu === null ? "" : ` (BLEU ${fixed(bleu, 1)})`));
+    write(
+      "written",
+      decoding.target.slice(0, -1).join(" ") + (bleu === null ? "" : ` (BLEU ${fixed(bleu, 1)})`),
+    );
     byId("explorer-attention").hidden = decoding.weights === null;
     byId("explorer-fixed").hidden = decoding.weights !== null;
     draw();
@@ -69,7 +91,10 @@ export function startExplorer(alignments) {
     const sentence = find(set, id);
     if (!sentence) return false;
     if (set !== state.set) openSet(set);
-    if (ui.find.value) { ui.find.value = ""; list(); }
+    if (ui.find.value) {
+      ui.find.value = "";
+      list();
+    }
     openSentence(sentence, options);
     return true;
   }
@@ -83,7 +108,8 @@ export function startExplorer(alignments) {
     const { decoding } = state;
     const written = plural(decoding.target.length, "written word");
     const label = decoding.weights
-      ? `Alignment of ${written} with ${plural(decoding.source.length, "source word")} by ${state.run}; the table beside it has the weights of the current word`
+      ? `Alignment of ${written} with ${plural(decoding.source.length, "source word")} by ${state.run}; ` +
+        "the table beside it has the weights of the current word"
       : `${state.run}: one fixed vector of the whole source sentence feeds each of ${written}`;
     picture = heatmap(ui.map, decoding, { choose: (i) => steps.go(i), label });
   }
@@ -94,7 +120,8 @@ export function startExplorer(alignments) {
     const chance = decoding.word_log_probabilities?.[i] ?? null;
     const said = inWords(decoding, i);
     write("title", word);
-    write("place", `word ${i + 1} of ${decoding.target.length}${chance === null ? "" : `, probability ${percent(Math.exp(chance))}`}`);
+    const probability = chance === null ? "" : `, probability ${percent(Math.exp(chance))}`;
+    write("place", `word ${i + 1} of ${decoding.target.length}${probability}`);
     write("said", said);
     write("context", expectationText(decoding, i));
     if (decoding.weights) weigh(decoding, i);
@@ -110,27 +137,46 @@ export function startExplorer(alignments) {
     // scrolls the table, never the page, to the row of the largest weight
     const [row, box] = [rows[weights.indexOf(most)], ui.energies.parentElement];
     const top = row.offsetTop - box.scrollTop;
-    if (top < 40 || top + row.offsetHeight > box.clientHeight) box.scrollTop = row.offsetTop - box.clientHeight / 2;
+    if (top < 40 || top + row.offsetHeight > box.clientHeight)
+      box.scrollTop = row.offsetTop - box.clientHeight / 2;
     const nats = decoding.attention_entropy?.[i] ?? entropy(weights);
-    write("totals", `Sum of the weights ${fixed(sum(weights))}; entropy ${fixed(nats)} nats (uniform: ${fixed(Math.log(weights.length))}).`);
+    const uniform = fixed(Math.log(weights.length));
+    write(
+      "totals",
+      `Sum of the weights ${fixed(sum(weights))}; entropy ${fixed(nats)} nats (uniform: ${uniform}).`,
+    );
   }
 
-  setOptions(ui.set, sets.map((name) => [name, name]));
+  setOptions(
+    ui.set,
+    sets.map((name) => [name, name]),
+  );
   byId("explorer-set-field").hidden = sets.length < 2;
-  ui.set.addEventListener("change", () => { openSet(ui.set.value); openSentence(alignments[state.set][0]); });
+  ui.set.addEventListener("change", () => {
+    openSet(ui.set.value);
+    openSentence(alignments[state.set][0]);
+  });
   ui.sort.addEventListener("change", list);
   ui.find.addEventListener("input", list);
   ui.sentence.addEventListener("change", () => openSentence(find(state.set, ui.sentence.value)));
   ui.run.addEventListener("change", () => openRun(ui.run.value));
   window.addEventListener("hashchange", followLink);
-  onResize(ui.map, () => { draw(); picture.step(steps.step); });
+  onResize(ui.map, () => {
+    draw();
+    picture.step(steps.step);
+  });
 
   const reveal = () => byId("explorer-section").scrollIntoView({ block: "start" });
   openSet(state.set);
   if (followLink()) reveal();
-  else openSentence(alignments[state.set][Math.floor(alignments[state.set].length / 2)]); // neither short nor long
+  else openSentence(alignments[state.set][Math.floor(alignments[state.set].length / 2)]); // of middle length
   return {
     has: (set, id) => Boolean(find(set, id)),
-    open: (set, id) => { if (open(set, id)) { reveal(); byId("explorer-stage").focus({ preventScroll: true }); } },
+    open: (set, id) => {
+      if (open(set, id)) {
+        reveal();
+        byId("explorer-stage").focus({ preventScroll: true });
+      }
+    },
   };
 }

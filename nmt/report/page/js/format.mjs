@@ -23,4 +23,6 @@ export const pValue = (value) => (value === null ? "–" : value < 0.001 ? "<0.0
 
 /** A number with its interval, if it has one. */
 export const interval = ({ value, low, high }, digits) =>
-  ((low ?? null) === null ? fixed(value, digits) : `${fixed(value, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`);
+  (low ?? null) === null
+    ? fixed(value, digits)
+    : `${fixed(value, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`;

@@ -1,6 +1,6 @@
-// Draws one decoding: source words along the top, target words down the side. With attention a cell is as dark as its
-// weight; without attention, lines lead from the last source word to every target word. A step only moves a frame and a
-// few classes, without a redraw.
+// Draws one decoding: source words along the top, target words down the side. With attention a cell is as
+// dark as its weight; without attention, lines lead from the last source word to every target word. A step
+// only moves a frame and a few classes, without a redraw.
 
 import { svg } from "./dom.mjs";
 
@@ -18,11 +18,23 @@ export function layout(source, target, room, foot = 6) {
   const left = textWidth(target.map(short));
   const label = textWidth(source.map(short));
   const top = Math.round(label * Math.sin((SLANT * Math.PI) / 180)) + 14;
-  const flat = Math.cos((SLANT * Math.PI) / 180); // how far a label reaches beyond its column: the last one is short
-  const right = 6 + Math.round(Math.max(...source.map((word, j) => textWidth([short(word)]) * flat - (source.length - 1 - j) * 11)));
+  // how far a label reaches beyond its column: the last one is short
+  const flat = Math.cos((SLANT * Math.PI) / 180);
+  const right =
+    6 +
+    Math.round(
+      Math.max(...source.map((word, j) => textWidth([short(word)]) * flat - (source.length - 1 - j) * 11)),
+    );
   const fitting = Math.floor((room - left - right) / source.length);
   const cell = fitting < 11 ? 14 : Math.min(28, fitting); // small cells avoid scrolling, but must be readable
-  return { cell, left, top, right, width: left + cell * source.length + right, height: top + cell * target.length + foot };
+  return {
+    cell,
+    left,
+    top,
+    right,
+    width: left + cell * source.length + right,
+    height: top + cell * target.length + foot,
+  };
 }
 
 /** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
@@ -31,21 +43,61 @@ export function heatmap(element, decoding, { choose, label }) {
   const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
   const { cell, left, top } = size;
   const columns = source.map((word, j) =>
-    svg("text", { class: "source", transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`, text: short(word) }, svg("title", { text: word })));
+    svg(
+      "text",
+      {
+        class: "source",
+        transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`,
+        text: short(word),
+      },
+      svg("title", { text: word }),
+    ),
+  );
   const rows = target.map((word, i) =>
-    svg("text", { class: "target", x: left - 7, y: top + (i + 0.5) * cell, "text-anchor": "end", "dominant-baseline": "central", text: short(word) }, svg("title", { text: word })));
-  const frame = svg("rect", { class: "frame", x: left - 1, width: cell * source.length + 2, height: cell, rx: 2 });
+    svg(
+      "text",
+      {
+        class: "target",
+        x: left - 7,
+        y: top + (i + 0.5) * cell,
+        "text-anchor": "end",
+        "dominant-baseline": "central",
+        text: short(word),
+      },
+      svg("title", { text: word }),
+    ),
+  );
+  const frame = svg("rect", {
+    class: "frame",
+    x: left - 1,
+    width: cell * source.length + 2,
+    height: cell,
+    rx: 2,
+  });
   // labels stay in view when cells scroll: column labels are a separate drawing, row labels are moved
   const edge = top - 7;
-  const drawing = (from, height, attributes) => svg("svg", { width: size.width, height, viewBox: `0 ${from} ${size.width} ${height}`, ...attributes });
+  const drawing = (from, height, attributes) =>
+    svg("svg", { width: size.width, height, viewBox: `0 ${from} ${size.width} ${height}`, ...attributes });
   const head = drawing(0, edge, { class: "columns", "aria-hidden": "true" });
   const picture = drawing(edge, size.height - edge, { role: "img", "aria-label": label });
   head.append(...columns);
-  const labels = svg("g", {}, svg("rect", { class: "margin", y: top, width: left - 2, height: cell * target.length }), rows);
+  const labels = svg(
+    "g",
+    {},
+    svg("rect", { class: "margin", y: top, width: left - 2, height: cell * target.length }),
+    rows,
+  );
   picture.append(
-    svg("rect", { class: "field", x: left, y: top, width: cell * source.length, height: cell * target.length }),
+    svg("rect", {
+      class: "field",
+      x: left,
+      y: top,
+      width: cell * source.length,
+      height: cell * target.length,
+    }),
     weights ? cells(weights, size) : vector(source, target, size),
-    frame, labels,
+    frame,
+    labels,
   );
   element.onscroll = () => labels.setAttribute("transform", `translate(${element.scrollLeft} 0)`);
   picture.addEventListener("click", ({ clientY }) => {
@@ -57,8 +109,10 @@ export function heatmap(element, decoding, { choose, label }) {
   /** Scrolls the drawing inside its frame until a cell is visible, next to the margin if possible. */
   function bring(side, at, margin, visible, whole) {
     const from = element[side];
-    if (at + 2 * cell <= visible) element[side] = 0; // the labels are at the start
-    else if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible)) element[side] = at - visible * 0.6;
+    if (at + 2 * cell <= visible)
+      element[side] = 0; // the labels are at the start
+    else if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible))
+      element[side] = at - visible * 0.6;
   }
   let current = null;
   const lit = new Set();
@@ -69,12 +123,14 @@ export function heatmap(element, decoding, { choose, label }) {
       rows[i].classList.add("now");
       for (const j of lit) columns[j].classList.remove("now");
       lit.clear();
-      (weights ? weights[i] : source.map((_, j) => (j === source.length - 1 ? 1 : 0))).forEach((weight, j) => {
-        if (weight >= 0.1) {
-          lit.add(j);
-          columns[j].classList.add("now");
-        }
-      });
+      (weights ? weights[i] : source.map((_, j) => (j === source.length - 1 ? 1 : 0))).forEach(
+        (weight, j) => {
+          if (weight >= 0.1) {
+            lit.add(j);
+            columns[j].classList.add("now");
+          }
+        },
+      );
       if (!weights) {
         if (current !== null) picture.querySelector(`[data-step="${current}"]`).classList.remove("now");
         picture.querySelector(`[data-step="${i}"]`).classList.add("now");
@@ -89,9 +145,20 @@ export function heatmap(element, decoding, { choose, label }) {
 
 function cells(weights, { cell, left, top }) {
   const group = svg("g", { class: "cells" });
-  weights.forEach((row, i) => row.forEach((weight, j) => {
-    if (weight >= LEAST) group.append(svg("rect", { x: left + j * cell, y: top + i * cell, width: cell - 1, height: cell - 1, "fill-opacity": weight.toFixed(3) }));
-  }));
+  weights.forEach((row, i) =>
+    row.forEach((weight, j) => {
+      if (weight >= LEAST)
+        group.append(
+          svg("rect", {
+            x: left + j * cell,
+            y: top + i * cell,
+            width: cell - 1,
+            height: cell - 1,
+            "fill-opacity": weight.toFixed(3),
+          }),
+        );
+    }),
+  );
   return group;
 }
 
@@ -101,12 +168,33 @@ function vector(source, target, { cell, left, top }) {
   const y = top - 2;
   const end = left + (source.length - 0.5) * cell;
   group.append(svg("line", { class: "chain", x1: left + 0.5 * cell, x2: end, y1: y, y2: y }));
-  source.forEach((_, j) => group.append(svg("circle", { class: j === source.length - 1 ? "summary" : "state", cx: left + (j + 0.5) * cell, cy: y, r: j === source.length - 1 ? 5 : 2 })));
-  group.append(svg("line", { class: "chain", x1: end, x2: end, y1: y, y2: top + (target.length - 0.5) * cell }));
+  source.forEach((_, j) =>
+    group.append(
+      svg("circle", {
+        class: j === source.length - 1 ? "summary" : "state",
+        cx: left + (j + 0.5) * cell,
+        cy: y,
+        r: j === source.length - 1 ? 5 : 2,
+      }),
+    ),
+  );
+  group.append(
+    svg("line", { class: "chain", x1: end, x2: end, y1: y, y2: top + (target.length - 0.5) * cell }),
+  );
   target.forEach((_, i) => {
     const at = top + (i + 0.5) * cell;
-    group.append(svg("path", { class: "feed", "data-step": i, d: `M ${end} ${at} H ${left + 8} m 5 -4 l -6 4 l 6 4` }));
+    group.append(
+      svg("path", { class: "feed", "data-step": i, d: `M ${end} ${at} H ${left + 8} m 5 -4 l -6 4 l 6 4` }),
+    );
   });
-  group.append(svg("text", { x: end + 4, y: top + target.length * cell + 14, "text-anchor": "end", class: "name", text: "c, the one fixed vector" }));
+  group.append(
+    svg("text", {
+      x: end + 4,
+      y: top + target.length * cell + 14,
+      "text-anchor": "end",
+      class: "name",
+      text: "c, the one fixed vector",
+    }),
+  );
   return group;
 }

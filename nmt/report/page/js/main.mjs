@@ -13,7 +13,8 @@ function holdNamedSection() {
   if (!section) return;
   const hold = new ResizeObserver(() => section.scrollIntoView());
   hold.observe(document.body);
-  for (const act of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(act, () => hold.disconnect(), { once: true });
+  for (const act of ["wheel", "touchstart", "pointerdown", "keydown"])
+    addEventListener(act, () => hold.disconnect(), { once: true });
 }
 
 /** Sets light or dark colours: the system's setting, or the user's choice. */

@@ -9,20 +9,36 @@ import { MANY, chosen, markRows, spotlight } from "./spotlight.mjs";
 import { onResize } from "./stepper.mjs";
 import { sortable } from "./tables.mjs";
 
-const TRAINING = { train_nll_per_word: "Training NLL, nats per word", nll_per_word: "Development NLL, nats per word", bleu: "Development BLEU" };
+const TRAINING = {
+  train_nll_per_word: "Training NLL, nats per word",
+  nll_per_word: "Development NLL, nats per word",
+  bleu: "Development BLEU",
+};
 
 const comparedCaption = (control, level) =>
-  `Each system compared with ${control} at each length; difficulty that both share cancels. Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ${control} (0 for differences, 1 for ratios), the systems differ.`;
+  `Each system compared with ${control} at each length; difficulty that both share cancels. ` +
+  `Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ` +
+  `${control} (0 for differences, 1 for ratios), the systems differ.`;
 
 /** Starts the sections about whole runs; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
   const on = new Set(overview.runs.map(({ label }) => label));
   const listeners = [];
-  const [set, metric, tested, bucket, together, compared, bands, training] = ["set", "metric", "tested", "bucket", "grouped", "compared", "bands", "training-metric"].map(byId);
+  const [set, metric, tested, bucket, together, compared, bands, training] = [
+    "set",
+    "metric",
+    "tested",
+    "bucket",
+    "grouped",
+    "compared",
+    "bands",
+    "training-metric",
+  ].map(byId);
   const scored = Object.keys(overview.sets).length > 0;
   const seeded = overview.groups.length < overview.runs.length;
-  const known = (key) => overview.runs.some(({ history }) => history.some((point) => (point[key] ?? null) !== null));
+  const known = (key) =>
+    overview.runs.some(({ history }) => history.some((point) => (point[key] ?? null) !== null));
 
   // Which runs are on
   const boxes = new Map();
@@ -35,16 +51,27 @@ export function startOverview(overview) {
     for (const label of boxes.keys()) toggle(label, state);
     changed();
   }
-  byId("run-list").replaceChildren(...overview.runs.map(({ label }) => {
-    const box = h("input", { type: "checkbox", checked: true, onchange: () => { toggle(label, box.checked); changed(); } });
-    boxes.set(label, box);
-    return h("li", {}, h("label", {}, box, sample(look.runs.get(label)), h("span", { text: label })));
-  }));
+  byId("run-list").replaceChildren(
+    ...overview.runs.map(({ label }) => {
+      const box = h("input", {
+        type: "checkbox",
+        checked: true,
+        onchange: () => {
+          toggle(label, box.checked);
+          changed();
+        },
+      });
+      boxes.set(label, box);
+      return h("li", {}, h("label", {}, box, sample(look.runs.get(label)), h("span", { text: label })));
+    }),
+  );
 
   // Charts
   function lines(rows, groups) {
     const held = new Set(rows.map(({ series }) => series));
-    return (groups ? overview.groups : overview.runs.map(({ label }) => label)).filter((name) => held.has(name));
+    return (groups ? overview.groups : overview.runs.map(({ label }) => label)).filter((name) =>
+      held.has(name),
+    );
   }
   const lookOf = (groups) => (name) => (groups ? look.groups : look.runs).get(name);
 
@@ -56,12 +83,22 @@ export function startOverview(overview) {
   }
 
   async function lengthChart() {
-    const [kind, control] = compared.value.split("\n"); // a score itself, or its difference or ratio to a control
+    // a score itself, or its difference or ratio to a control
+    const [kind, control] = compared.value.split("\n");
     const groups = together.checked || kind !== "score";
-    const rows = (key) => (kind === "score" ? scoreRows(overview, set.value, key, on, together.checked) : { curves: comparedRows(overview, set.value, key, on, kind, control), constant: [], buckets: [] });
+    const rows = (key) =>
+      kind === "score"
+        ? scoreRows(overview, set.value, key, on, together.checked)
+        : { curves: comparedRows(overview, set.value, key, on, kind, control), constant: [], buckets: [] };
     const about = (key) => {
       const { title, digits, ratio } = overview.scores[key];
-      return { ...rows(key), title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + title, digits: digits + (kind === "ratio"), zero: kind === "score" && !ratio, level: { difference: 0, ratio: 1 }[kind] };
+      return {
+        ...rows(key),
+        title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + title,
+        digits: digits + (kind === "ratio"),
+        zero: kind === "score" && !ratio,
+        level: { difference: 0, ratio: 1 }[kind],
+      };
     };
     const main = about(metric.value);
     const names = lines([...main.curves, ...main.buckets], groups);
@@ -70,30 +107,73 @@ export function startOverview(overview) {
     // Grey lines first, below the others; only lines in colour have bands, buckets and a baseline.
     const drawn = (part) => ({
       ...part,
-      curves: [...part.curves.filter(({ series }) => !light.lit(series)).map((row) => ({ ...row, low: null, high: null })), ...lit(part.curves)],
+      curves: [
+        ...part.curves
+          .filter(({ series }) => !light.lit(series))
+          .map((row) => ({ ...row, low: null, high: null })),
+        ...lit(part.curves),
+      ],
       constant: lit(part.constant),
       buckets: lit(part.buckets),
     });
     const element = byId("length-chart");
-    const parts = metric.value === "bleu" ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key]) : [];
-    const common = { caps: caps(overview, on), names, look: light.look, bands: bands.checked, width: chartWidth(element), theme: theme(), words: `source ${overview.sets[set.value].unit}` };
+    const parts =
+      metric.value === "bleu"
+        ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key])
+        : [];
+    const common = {
+      caps: caps(overview, on),
+      names,
+      look: light.look,
+      bands: bands.checked,
+      width: chartWidth(element),
+      theme: theme(),
+      words: `source ${overview.sets[set.value].unit}`,
+    };
     byId("length-empty").hidden = names.length > 0;
-    await draw(element, names.length ? lengthSpec({ ...drawn(main), ...common, counts: bucketCounts(overview, set.value, metric.value), parts: parts.map(about).map(drawn) }) : null);
+    await draw(
+      element,
+      names.length
+        ? lengthSpec({
+            ...drawn(main),
+            ...common,
+            counts: bucketCounts(overview, set.value, metric.value),
+            parts: parts.map(about).map(drawn),
+          })
+        : null,
+    );
     legend(byId("length-legend"), names.filter(light.lit), light.look);
     byId("length-grey").hidden = names.every(light.lit);
-    for (const table of document.querySelectorAll(`[data-set="${CSS.escape(set.value)}"] table.sortable[id^="retention"]`)) {
+    for (const table of document.querySelectorAll(
+      `[data-set="${CSS.escape(set.value)}"] table.sortable[id^="retention"]`,
+    )) {
       if (names.length > MANY) markRows(table, light, lengthChart);
     }
-    const table = main.buckets.length ? main.buckets : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
+    const table = main.buckets.length
+      ? main.buckets
+      : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
-    byId("length-note").textContent = kind === "score" ? overview.sets[set.value].caption : comparedCaption(control, overview.level);
+    byId("length-note").textContent =
+      kind === "score" ? overview.sets[set.value].caption : comparedCaption(control, overview.level);
   }
   async function trainingChart() {
     const rows = trainingRows(overview, training.value, on, together.checked);
     const names = lines(rows, together.checked);
     const element = byId("training-chart");
     const look = lookOf(together.checked);
-    await draw(element, names.length ? trainingSpec({ rows, names, look, title: TRAINING[training.value], width: chartWidth(element), theme: theme() }) : null);
+    await draw(
+      element,
+      names.length
+        ? trainingSpec({
+            rows,
+            names,
+            look,
+            title: TRAINING[training.value],
+            width: chartWidth(element),
+            theme: theme(),
+          })
+        : null,
+    );
     legend(byId("training-legend"), names, look);
     dataTable(byId("training-data"), rows, "update", names, 3);
   }
@@ -102,12 +182,21 @@ export function startOverview(overview) {
   // Tables
   const ofSet = (rows) => rows.filter((row) => row.set === set.value);
   function metrics() {
-    const titled = (keys) => Object.keys(overview.scores).filter((key) => keys.has(key)).map((key) => [key, overview.scores[key].title]);
+    const titled = (keys) =>
+      Object.keys(overview.scores)
+        .filter((key) => keys.has(key))
+        .map((key) => [key, overview.scores[key].title]);
     setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
     setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
     const { controls } = overview.sets[set.value];
-    const kinds = [["difference", "minus"], ["ratio", "divided by"]];
-    setOptions(compared, [["score", "the score"], ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`]))]);
+    const kinds = [
+      ["difference", "minus"],
+      ["ratio", "divided by"],
+    ];
+    setOptions(compared, [
+      ["score", "the score"],
+      ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`])),
+    ]);
     byId("compared-field").hidden = controls.length < 2;
   }
   function significance() {
@@ -117,26 +206,38 @@ export function startOverview(overview) {
   }
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
-    for (const block of document.querySelectorAll("[data-set]")) block.hidden = block.dataset.set !== set.value;
+    for (const block of document.querySelectorAll("[data-set]"))
+      block.hidden = block.dataset.set !== set.value;
     for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
     if (scored) significance();
     for (const listener of listeners) listener();
     return charts();
   }
 
-  setOptions(set, Object.keys(overview.sets).map((name) => [name, name]));
-  setOptions(training, Object.entries(TRAINING).filter(([key]) => known(key)));
+  setOptions(
+    set,
+    Object.keys(overview.sets).map((name) => [name, name]),
+  );
+  setOptions(
+    training,
+    Object.entries(TRAINING).filter(([key]) => known(key)),
+  );
   if (scored) metrics();
-  for (const part of ["length", "scores", "significance", "translations"]) byId(`${part}-section`).hidden = !scored;
+  for (const part of ["length", "scores", "significance", "translations"])
+    byId(`${part}-section`).hidden = !scored;
   byId("training-curve").hidden = !training.value;
-  byId("training-section").hidden = !training.value && !document.querySelector("#training-section table.sortable");
+  byId("training-section").hidden =
+    !training.value && !document.querySelector("#training-section table.sortable");
   byId("grouped-field").hidden = !seeded;
   byId("set-field").hidden = Object.keys(overview.sets).length < 2;
   together.checked = seeded && overview.runs.length > 4;
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
   byId("all-on").addEventListener("click", () => everything(true));
   byId("all-off").addEventListener("click", () => everything(false));
-  set.addEventListener("change", () => { metrics(); changed(); });
+  set.addEventListener("change", () => {
+    metrics();
+    changed();
+  });
   for (const control of [metric, bands, compared]) control.addEventListener("change", lengthChart);
   training.addEventListener("change", trainingChart);
   together.addEventListener("change", changed);

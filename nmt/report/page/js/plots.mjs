@@ -14,7 +14,10 @@ export function theme() {
   const names = { text: "--text", grid: "--grid", axis: "--line", bar: "--bar", font: "--font" };
   return {
     ...Object.fromEntries(Object.entries(names).map(([key, name]) => [key, value(name)])),
-    colours: [...Array.from({ length: COLOURS }, (_, index) => value(`--series-${index}`)), value("--muted-line")],
+    colours: [
+      ...Array.from({ length: COLOURS }, (_, index) => value(`--series-${index}`)),
+      value("--muted-line"),
+    ],
   };
 }
 
@@ -26,7 +29,9 @@ function tooltip(_, event, __, value) {
   box.hidden = !value;
   if (!value) return;
   const rows = Object.entries(value).filter(([, text]) => !["", "NaN", "null"].includes(text));
-  box.replaceChildren(...rows.map(([name, text]) => h("div", {}, h("span", { text: name }), h("b", { text }))));
+  box.replaceChildren(
+    ...rows.map(([name, text]) => h("div", {}, h("span", { text: name }), h("b", { text }))),
+  );
   const left = Math.min(event.clientX + 14, window.innerWidth - box.offsetWidth - 8);
   const below = event.clientY + 14 + box.offsetHeight <= window.innerHeight;
   box.style.left = `${Math.max(4, left)}px`;
@@ -37,14 +42,22 @@ const nothing = () => Promise.reject(new Error("this page loads nothing"));
 const REFUSING = { load: nothing, sanitize: nothing, http: nothing, file: nothing };
 const drawings = new Map(); // of each element: {turn, view}
 
-/** Draws a specification in an element, in place of what it held, or nothing for null; of calls that overlap the last one
- * stays. */
+/** Draws a specification in an element, in place of what it held, or nothing for null; of calls that
+ * overlap the last one stays. */
 export async function draw(element, spec) {
   const turn = (drawings.get(element)?.turn ?? 0) + 1;
   drawings.set(element, { ...drawings.get(element), turn });
   const frame = h("div");
-  const options = { actions: false, renderer: "svg", mode: "vega-lite", tooltip, loader: REFUSING, defaultStyle: false, ast: true };
-  const view = spec && await (await chartLibrary())(frame, spec, options);
+  const options = {
+    actions: false,
+    renderer: "svg",
+    mode: "vega-lite",
+    tooltip,
+    loader: REFUSING,
+    defaultStyle: false,
+    ast: true,
+  };
+  const view = spec && (await (await chartLibrary())(frame, spec, options));
   if (drawings.get(element).turn !== turn) {
     view?.finalize();
     return;
@@ -67,9 +80,20 @@ const OUTLINES = {
 /** A sample of a series' line: its colour, dash and shape. */
 export function sample({ colour, variant }) {
   const ink = colour === COLOURS ? "var(--muted-line)" : `var(--series-${colour % COLOURS})`;
-  return svg("svg", { class: "sample", width: 42, height: 12, viewBox: "0 0 42 12", "aria-hidden": "true" },
-    svg("line", { x1: 0, x2: 42, y1: 6, y2: 6, stroke: ink, "stroke-width": 2.2, "stroke-dasharray": DASHES[variant % DASHES.length].join(" ") }),
-    svg("path", { d: OUTLINES[SHAPES[colour % SHAPES.length]], fill: ink }));
+  return svg(
+    "svg",
+    { class: "sample", width: 42, height: 12, viewBox: "0 0 42 12", "aria-hidden": "true" },
+    svg("line", {
+      x1: 0,
+      x2: 42,
+      y1: 6,
+      y2: 6,
+      stroke: ink,
+      "stroke-width": 2.2,
+      "stroke-dasharray": DASHES[variant % DASHES.length].join(" "),
+    }),
+    svg("path", { d: OUTLINES[SHAPES[colour % SHAPES.length]], fill: ink }),
+  );
 }
 
 /** The legend of a chart. */
@@ -83,7 +107,26 @@ export function dataTable(element, rows, column, names, digits) {
   const cell = new Map(rows.map((row) => [`${row.series}\n${row[column]}`, row]));
   const text = (row) => (row ? interval(row, digits) : "–");
   element.replaceChildren(
-    h("thead", {}, h("tr", {}, ["Run", ...places].map((title) => h("th", { scope: "col", text: title })))),
-    h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row", text: name }), places.map((place) => h("td", { text: text(cell.get(`${name}\n${place}`)) }))))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Run", ...places].map((title) => h("th", { scope: "col", text: title })),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      names.map((name) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row", text: name }),
+          places.map((place) => h("td", { text: text(cell.get(`${name}\n${place}`)) })),
+        ),
+      ),
+    ),
   );
 }

@@ -2,7 +2,8 @@
 
 import { mean } from "./alignment.mjs";
 
-/** Look of each run and group by name: one colour per group; dash and shape distinguish seeds, and groups of one colour. */
+/** Look of each run and group by name: one colour per group; dash and shape distinguish seeds, and groups
+ * of one colour. */
 export function looks(overview, colours) {
   const look = (group, seed) => ({ colour: group % colours, variant: Math.floor(group / colours) + seed });
   const members = overview.groups.map(() => 0);
@@ -13,7 +14,9 @@ export function looks(overview, colours) {
 }
 
 /** The training caps of the runs that are on, each once. */
-export const caps = (overview, on) => [...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap))];
+export const caps = (overview, on) => [
+  ...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap)),
+];
 
 /** A bucket with its place on the axis: its middle; the open bucket ends at 1.2 times its start. */
 function placed(bucket) {
@@ -21,7 +24,8 @@ function placed(bucket) {
   return { ...bucket, end, words: (bucket.from + end) / 2 };
 }
 
-const groupOf = (overview) => new Map(overview.runs.map(({ label, group }) => [label, overview.groups[group]]));
+const groupOf = (overview) =>
+  new Map(overview.runs.map(({ label, group }) => [label, overview.groups[group]]));
 
 /** Groups items by a key: [[items with the first key], ...]. */
 function grouped(items, key) {
@@ -33,22 +37,37 @@ function grouped(items, key) {
   return [...found.values()];
 }
 
-/** The lines of a chart of a score, which is one of a set: `curves` and dashed `constant`, and the points of `buckets`;
- * with `together` one line per group of seeds, else per run. */
+/** The lines of a chart of a score, which is one of a set: `curves` and dashed `constant`, and the points
+ * of `buckets`; with `together` one line per group of seeds, else per run. */
 export function scoreRows(overview, set, score, on, together) {
   const group = groupOf(overview);
   const of = (rows) => rows.filter((row) => row.set === set && row.key === score);
-  const members = (row) => (row.kind === "seed" ? [row.name] : [...group.keys()].filter((label) => group.get(label) === row.name));
-  const lines = (kind) => of(overview.curves).filter((row) => row.kind === kind).flatMap((row) => {
-    const labels = members(row);
-    const alone = labels.length === 1 && !together;
-    const drawn = kind === "seed" ? !together : together || alone;
-    return drawn && labels.some((label) => on.has(label)) ? [{ ...row, series: alone ? labels[0] : row.name }] : [];
-  });
-  const named = of(overview.buckets).filter(({ run }) => on.has(run)).map((row) => ({ ...row, series: together ? group.get(row.run) : row.run }));
+  const members = (row) =>
+    row.kind === "seed" ? [row.name] : [...group.keys()].filter((label) => group.get(label) === row.name);
+  const lines = (kind) =>
+    of(overview.curves)
+      .filter((row) => row.kind === kind)
+      .flatMap((row) => {
+        const labels = members(row);
+        const alone = labels.length === 1 && !together;
+        const drawn = kind === "seed" ? !together : together || alone;
+        return drawn && labels.some((label) => on.has(label))
+          ? [{ ...row, series: alone ? labels[0] : row.name }]
+          : [];
+      });
+  const named = of(overview.buckets)
+    .filter(({ run }) => on.has(run))
+    .map((row) => ({ ...row, series: together ? group.get(row.run) : row.run }));
   const buckets = grouped(named, (row) => `${row.series}\n${row.bucket}`).map((rows) => {
     const row = placed(rows[0]);
-    if (rows.length > 1) return { ...row, value: mean(rows.map(({ value }) => value)), low: null, high: null, note: `mean of ${rows.length} runs` };
+    if (rows.length > 1)
+      return {
+        ...row,
+        value: mean(rows.map(({ value }) => value)),
+        low: null,
+        high: null,
+        note: `mean of ${rows.length} runs`,
+      };
     return { ...row, note: row.low === null ? "" : `${overview.level} interval over sentences` };
   });
   return { curves: [...lines("score"), ...lines("seed")], constant: lines("constant"), buckets };
@@ -59,11 +78,15 @@ export function comparedRows(overview, set, score, on, kind, control) {
   const group = groupOf(overview);
   const shown = new Set([...on].map((label) => group.get(label)));
   const turn = kind === "ratio" ? (value) => 1 / value : (value) => -value;
-  return overview.curves.filter((row) => row.set === set && row.key === score && row.kind === kind).flatMap((row) => {
-    if (row.other === control && shown.has(row.name)) return [{ ...row, series: row.name }];
-    if (row.name !== control || !shown.has(row.other)) return [];
-    return [{ ...row, series: row.other, value: turn(row.value), low: turn(row.high), high: turn(row.low) }];
-  });
+  return overview.curves
+    .filter((row) => row.set === set && row.key === score && row.kind === kind)
+    .flatMap((row) => {
+      if (row.other === control && shown.has(row.name)) return [{ ...row, series: row.name }];
+      if (row.name !== control || !shown.has(row.other)) return [];
+      return [
+        { ...row, series: row.other, value: turn(row.value), low: turn(row.high), high: turn(row.low) },
+      ];
+    });
 }
 
 /** The buckets of a set, shortest first, with the most sentences that any run has of a score. */
@@ -76,9 +99,17 @@ export function bucketCounts(overview, set, score) {
 
 /** Rows of a training chart: {series, update, value}, with `together` means of the runs of a group. */
 export function trainingRows(overview, metric, on, together) {
-  const points = overview.runs.filter(({ label }) => on.has(label)).flatMap(({ label, group, history }) => history
-    .filter((point) => (point[metric] ?? null) !== null)
-    .map((point) => ({ series: together ? overview.groups[group] : label, update: point.update, value: point[metric] })));
+  const points = overview.runs
+    .filter(({ label }) => on.has(label))
+    .flatMap(({ label, group, history }) =>
+      history
+        .filter((point) => (point[metric] ?? null) !== null)
+        .map((point) => ({
+          series: together ? overview.groups[group] : label,
+          update: point.update,
+          value: point[metric],
+        })),
+    );
   return grouped(points, ({ series, update }) => `${update}\n${series}`)
     .map((same) => ({ ...same[0], value: mean(same.map(({ value }) => value)) }))
     .sort((a, b) => a.update - b.update);

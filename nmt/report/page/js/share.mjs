@@ -14,7 +14,8 @@ export function shareField(prefix) {
     let copied = true;
     try {
       await navigator.clipboard.writeText(field.value);
-    } catch { // the page may not use the clipboard
+    } catch {
+      // the page may not use the clipboard
       field.select();
       copied = document.execCommand("copy");
     }

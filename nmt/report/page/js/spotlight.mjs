@@ -35,7 +35,10 @@ export function spotlight(names, first, look) {
   const place = (name) => on.indexOf(name);
   return {
     lit: (name) => on.includes(name),
-    look: (name) => (on.includes(name) ? { colour: place(name) % COLOURS, variant: Math.floor(place(name) / COLOURS) } : GREY),
+    look: (name) =>
+      on.includes(name)
+        ? { colour: place(name) % COLOURS, variant: Math.floor(place(name) / COLOURS) }
+        : GREY,
     toggle(name) {
       if (on.includes(name)) on.splice(place(name), 1);
       else on.push(name);
@@ -44,16 +47,27 @@ export function spotlight(names, first, look) {
   };
 }
 
-/** Puts a sample of the line before each name in the first column of a table, which switches it on and off. */
+/** Puts a sample of the line before each name in the first column of a table, which switches it on and
+ * off. */
 export function markRows(table, light, switched) {
   for (const row of table.tBodies[0].rows) {
     const heading = row.cells[0];
     const name = heading.dataset.name ?? heading.textContent;
     heading.dataset.name = name;
-    const button = h("button", {
-      type: "button", class: "line", "aria-pressed": String(light.lit(name)), title: `Show ${name} in colour`,
-      onclick: () => { if (light.toggle(name)) switched(); },
-    }, sample(light.look(name)), h("span", { text: name }));
+    const button = h(
+      "button",
+      {
+        type: "button",
+        class: "line",
+        "aria-pressed": String(light.lit(name)),
+        title: `Show ${name} in colour`,
+        onclick: () => {
+          if (light.toggle(name)) switched();
+        },
+      },
+      sample(light.look(name)),
+      h("span", { text: name }),
+    );
     heading.replaceChildren(button);
   }
 }

@@ -9,7 +9,9 @@ import { byId } from "./dom.mjs";
  * @returns {{go, last, step}} `go(step, last)` shows a step; `last`, if given, becomes the last step
  */
 export function stepper(prefix, show, keys = {}) {
-  const [stage, previous, next, slider] = ["stage", "previous", "next", "slider"].map((name) => byId(`${prefix}-${name}`));
+  const [stage, previous, next, slider] = ["stage", "previous", "next", "slider"].map((name) =>
+    byId(`${prefix}-${name}`),
+  );
   const state = { step: 0, last: 0, go };
 
   function go(step, last = state.last) {
@@ -34,7 +36,8 @@ export function stepper(prefix, show, keys = {}) {
     ...keys,
   };
   stage.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea"))
+      return;
     if (!Object.hasOwn(moves, event.key)) return;
     moves[event.key]();
     event.preventDefault();

@@ -11,7 +11,9 @@ export function sortable(table) {
       for (const other of headings) other.removeAttribute("aria-sort");
       heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
       const value = (row) => cellValue(row.cells[column]);
-      table.tBodies[0].append(...[...table.tBodies[0].rows].sort((a, b) => compare(value(a), value(b), falling)));
+      table.tBodies[0].append(
+        ...[...table.tBodies[0].rows].sort((a, b) => compare(value(a), value(b), falling)),
+      );
     };
     heading.append(h("button", { type: "button", onclick: sort }, [...heading.childNodes]));
   });
@@ -25,6 +27,9 @@ function cellValue({ dataset, textContent }) {
 /** Compares two cells: numbers by size, text by the alphabet; empty cells are last in both directions. */
 export function compare(a, b, falling) {
   if (a === null || b === null) return (a === null) - (b === null);
-  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
+  const order =
+    typeof a === "number" && typeof b === "number"
+      ? a - b
+      : String(a).localeCompare(String(b), undefined, { numeric: true });
   return falling ? -order : order;
 }

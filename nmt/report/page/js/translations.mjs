@@ -8,13 +8,16 @@ const PAGE = 10;
 /** Filters rows and sorts them by `file`, `length` or `difference` between systems. */
 export function chosen(rows, { least, most, text, sort, columns }) {
   const wanted = text.toLowerCase();
-  const has = (row) => [row.s, row.r, ...columns.map((c) => row.h[c])].some((line) => line?.toLowerCase().includes(wanted));
+  const has = (row) =>
+    [row.s, row.r, ...columns.map((c) => row.h[c])].some((line) => line?.toLowerCase().includes(wanted));
   const gap = (row) => {
     const scores = columns.map((c) => row.b[c]).filter((value) => value !== null);
     return scores.length > 1 ? Math.max(...scores) - Math.min(...scores) : 0;
   };
   const order = { file: () => 0, length: (row) => row.length, difference: (row) => -gap(row) }[sort];
-  return rows.filter((row) => row.length >= least && row.length <= most && has(row)).sort((a, b) => order(a) - order(b) || a.id - b.id);
+  return rows
+    .filter((row) => row.length >= least && row.length <= most && has(row))
+    .sort((a, b) => order(a) - order(b) || a.id - b.id);
 }
 
 /** One flag per word of `words`: true if it is not in the longest common subsequence with `other`. */
@@ -28,7 +31,7 @@ export function unmatched(words, other) {
     }
   }
   const flags = words.map(() => true);
-  for (let i = 0, j = 0; i < words.length && j < other.length; ) {
+  for (let i = 0, j = 0; i < words.length && j < other.length;) {
     if (words[i] === other[j]) {
       flags[i++] = false;
       j++;
@@ -54,7 +57,9 @@ function marked(text, other) {
 const line = (name, text) => h("div", { class: "line" }, h("dt", {}, name), h("dd", {}, text));
 
 export function startTranslations(translations, overview, explore) {
-  const controls = Object.fromEntries(["least", "most", "find", "order", "against"].map((name) => [name, byId(`translations-${name}`)]));
+  const controls = Object.fromEntries(
+    ["least", "most", "find", "order", "against"].map((name) => [name, byId(`translations-${name}`)]),
+  );
   const [previous, next] = ["previous", "next"].map((name) => byId(`translations-${name}`));
   let page = 0;
 
@@ -67,15 +72,25 @@ export function startTranslations(translations, overview, explore) {
     const base = system < 0 ? row.r : row.h[system];
     const bleu = (value) => (value === null ? null : h("small", { text: ` BLEU ${fixed(value, 1)}` }));
     const open = () => explore.open(overview.set.value, row.id);
-    return h("article", { class: "translation" },
-      h("header", {},
+    return h(
+      "article",
+      { class: "translation" },
+      h(
+        "header",
+        {},
         h("b", { text: `Sentence ${row.id}` }),
         h("span", { text: `${row.length} words` }),
-        explore.has(overview.set.value, row.id) ? h("button", { type: "button", class: "small", onclick: open, text: "Show alignment" }) : null),
-      h("dl", {},
+        explore.has(overview.set.value, row.id)
+          ? h("button", { type: "button", class: "small", onclick: open, text: "Show alignment" })
+          : null,
+      ),
+      h(
+        "dl",
+        {},
         line("Source", row.s),
         line("Reference", system < 0 ? row.r : marked(row.r, base)),
-        shown.map((n) => line([set.systems[n], bleu(row.b[n])], marked(row.h[n], base)))),
+        shown.map((n) => line([set.systems[n], bleu(row.b[n])], marked(row.h[n], base))),
+      ),
     );
   }
   function show() {
@@ -84,21 +99,45 @@ export function startTranslations(translations, overview, explore) {
     if (!set) return;
     const columns = [...set.systems.keys()].filter((n) => overview.on.has(set.systems[n]));
     const [least, most] = [Number(controls.least.value) || 0, Number(controls.most.value) || Infinity];
-    const found = chosen(set.rows, { least, most, text: controls.find.value.trim(), sort: controls.order.value, columns });
+    const found = chosen(set.rows, {
+      least,
+      most,
+      text: controls.find.value.trim(),
+      sort: controls.order.value,
+      columns,
+    });
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     page = Math.min(page, pages - 1);
-    const kept = set.rows.length < set.total ? ` (this page has ${set.rows.length} of ${set.total}, spread over the lengths)` : "";
-    byId("translations-count").textContent = `${found.length} of ${set.total} sentences${kept}; page ${page + 1} of ${pages}`;
+    const kept =
+      set.rows.length < set.total
+        ? ` (this page has ${set.rows.length} of ${set.total}, spread over the lengths)`
+        : "";
+    byId("translations-count").textContent =
+      `${found.length} of ${set.total} sentences${kept}; page ${page + 1} of ${pages}`;
     previous.disabled = page === 0;
     next.disabled = page >= pages - 1;
-    byId("translations-list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((row) => entry(row, columns, set)));
+    byId("translations-list").replaceChildren(
+      ...found.slice(page * PAGE, (page + 1) * PAGE).map((row) => entry(row, columns, set)),
+    );
   }
-  const first = () => { page = 0; show(); };
+  const first = () => {
+    page = 0;
+    show();
+  };
   for (const control of Object.values(controls)) control.addEventListener("input", first);
-  previous.addEventListener("click", () => { page -= 1; show(); });
-  next.addEventListener("click", () => { page += 1; show(); });
+  previous.addEventListener("click", () => {
+    page -= 1;
+    show();
+  });
+  next.addEventListener("click", () => {
+    page += 1;
+    show();
+  });
   overview.listen(show);
-  overview.set.addEventListener("change", () => { against(); first(); });
+  overview.set.addEventListener("change", () => {
+    against();
+    first();
+  });
   against();
   show();
 }

@@ -45,16 +45,50 @@ test("links survive any name", () => {
 });
 
 /** Rows of a curve of BLEU. */
-const curve = (kind, name, other, values, lows, highs) => [10, 20].map((words, n) => (
-  { set: "t", key: "bleu", kind, name, other, words, value: values[n], low: lows[n], high: highs[n] }));
-const bucket = (run, first, to, key, value, low, high, sentences) => (
-  { set: "t", run, key, bucket: to ? `${first}-${to}` : `${first}+`, from: first, to, value, low, high, sentences });
+const curve = (kind, name, other, values, lows, highs) =>
+  [10, 20].map((words, n) => ({
+    set: "t",
+    key: "bleu",
+    kind,
+    name,
+    other,
+    words,
+    value: values[n],
+    low: lows[n],
+    high: highs[n],
+  }));
+const bucket = (run, first, to, key, value, low, high, sentences) => ({
+  set: "t",
+  run,
+  key,
+  bucket: to ? `${first}-${to}` : `${first}+`,
+  from: first,
+  to,
+  value,
+  low,
+  high,
+  sentences,
+});
 
 const overview = {
   runs: [
     { label: "e1", group: 0, history: [{ update: 10, train_nll_per_word: 3 }] },
-    { label: "s1", group: 1, history: [{ update: 10, train_nll_per_word: 2 }, { update: 20, train_nll_per_word: 1 }] },
-    { label: "s2", group: 1, history: [{ update: 10, train_nll_per_word: 1 }, { update: 20, train_nll_per_word: null }] },
+    {
+      label: "s1",
+      group: 1,
+      history: [
+        { update: 10, train_nll_per_word: 2 },
+        { update: 20, train_nll_per_word: 1 },
+      ],
+    },
+    {
+      label: "s2",
+      group: 1,
+      history: [
+        { update: 10, train_nll_per_word: 1 },
+        { update: 20, train_nll_per_word: null },
+      ],
+    },
   ],
   groups: ["e", "s"],
   level: "95 %",
@@ -79,33 +113,80 @@ const on = new Set(["e1", "s1", "s2"]);
 test("groups have their curve and its band, seeds a curve alone", () => {
   const values = (rows) => rows.map(({ series: name, words, value, low }) => [name, words, value, low]);
   const grouped = series.scoreRows(overview, "t", "bleu", on, true);
-  assert.deepEqual(values(grouped.curves), [["e", 10, 10, 8], ["e", 20, 5, 4], ["s", 10, 20, 18], ["s", 20, 20, 17]]);
-  assert.deepEqual(values(grouped.constant), [["s", 10, 19, 18], ["s", 20, 19, 18]]);
-  assert.deepEqual(values(grouped.buckets), [["e", 5.5, 10, 8], ["s", 5.5, 22, null], ["s", 12.1, 9, null]]);
+  assert.deepEqual(values(grouped.curves), [
+    ["e", 10, 10, 8],
+    ["e", 20, 5, 4],
+    ["s", 10, 20, 18],
+    ["s", 20, 20, 17],
+  ]);
+  assert.deepEqual(values(grouped.constant), [
+    ["s", 10, 19, 18],
+    ["s", 20, 19, 18],
+  ]);
+  assert.deepEqual(values(grouped.buckets), [
+    ["e", 5.5, 10, 8],
+    ["s", 5.5, 22, null],
+    ["s", 12.1, 9, null],
+  ]);
   const apart = series.scoreRows(overview, "t", "bleu", new Set(["e1", "s1"]), false);
-  assert.deepEqual(values(apart.curves), [["e1", 10, 10, 8], ["e1", 20, 5, 4], ["s1", 10, 19, null], ["s1", 20, 20, null]]);
+  assert.deepEqual(values(apart.curves), [
+    ["e1", 10, 10, 8],
+    ["e1", 20, 5, 4],
+    ["s1", 10, 19, null],
+    ["s1", 20, 20, null],
+  ]);
   assert.deepEqual(apart.constant, []);
-  assert.deepEqual(values(apart.buckets), [["e1", 5.5, 10, 8], ["s1", 5.5, 20, 18]]);
-  assert.deepEqual(series.scoreRows(overview, "t", "ter", on, false), { curves: [], constant: [], buckets: [] });
+  assert.deepEqual(values(apart.buckets), [
+    ["e1", 5.5, 10, 8],
+    ["s1", 5.5, 20, 18],
+  ]);
+  assert.deepEqual(series.scoreRows(overview, "t", "ter", on, false), {
+    curves: [],
+    constant: [],
+    buckets: [],
+  });
 });
 
 test("curves of pairs are turned to the control", () => {
-  const ends = (kind, control, shown = on) => series.comparedRows(overview, "t", "bleu", shown, kind, control).map((row) => [row.series, row.value, row.low, row.high]);
-  assert.deepEqual(ends("difference", "s"), [["e", -10, -12, -8], ["e", -15, -18, -12]]);
-  assert.deepEqual(ends("difference", "e"), [["s", 10, 8, 12], ["s", 15, 12, 18]]);
-  assert.deepEqual(ends("ratio", "e"), [["s", 2, 1.25, 2.5], ["s", 4, 2, 5]]);
+  const ends = (kind, control, shown = on) =>
+    series
+      .comparedRows(overview, "t", "bleu", shown, kind, control)
+      .map((row) => [row.series, row.value, row.low, row.high]);
+  assert.deepEqual(ends("difference", "s"), [
+    ["e", -10, -12, -8],
+    ["e", -15, -18, -12],
+  ]);
+  assert.deepEqual(ends("difference", "e"), [
+    ["s", 10, 8, 12],
+    ["s", 15, 12, 18],
+  ]);
+  assert.deepEqual(ends("ratio", "e"), [
+    ["s", 2, 1.25, 2.5],
+    ["s", 4, 2, 5],
+  ]);
   assert.deepEqual(ends("difference", "s", new Set(["s1"])), []);
 });
 
 test("buckets are counted once each, shortest first, as each score counts", () => {
-  const counts = (metric) => series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
-  assert.deepEqual(counts("bleu"), [["1-10", 4], ["11+", 3]]);
+  const counts = (metric) =>
+    series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
+  assert.deepEqual(counts("bleu"), [
+    ["1-10", 4],
+    ["11+", 3],
+  ]);
   assert.deepEqual(counts("bleu_no_unk"), [["1-10", 2]]);
 });
 
 test("training curves leave out what was not measured", () => {
   const rows = series.trainingRows(overview, "train_nll_per_word", on, true);
-  assert.deepEqual(rows.map(({ series: name, update, value }) => [name, update, value]), [["e", 10, 3], ["s", 10, 1.5], ["s", 20, 1]]);
+  assert.deepEqual(
+    rows.map(({ series: name, update, value }) => [name, update, value]),
+    [
+      ["e", 10, 3],
+      ["s", 10, 1.5],
+      ["s", 20, 1],
+    ],
+  );
 });
 
 test("seeds share a colour and differ in dash", () => {
@@ -117,12 +198,43 @@ test("seeds share a colour and differ in dash", () => {
 });
 
 test("specifications hold data only as data", () => {
-  const theme = { text: "#000", grid: "#eee", axis: "#999", bar: "#888", font: "x", colours: ["#111", "#222"] };
+  const theme = {
+    text: "#000",
+    grid: "#eee",
+    axis: "#999",
+    bar: "#888",
+    font: "x",
+    colours: ["#111", "#222"],
+  };
   const look = () => ({ colour: 1, variant: 0 });
   const hostile = "datum['x'] <b>";
-  const rows = [{ series: hostile, bucket: "1-10", from: 1, end: 10, words: 5.5, value: 3, low: 2, high: 4, sentences: 5, note: "" }];
+  const rows = [
+    {
+      series: hostile,
+      bucket: "1-10",
+      from: 1,
+      end: 10,
+      words: 5.5,
+      value: 3,
+      low: 2,
+      high: 4,
+      sentences: 5,
+      note: "",
+    },
+  ];
   const main = { curves: rows, constant: rows, buckets: rows, title: "BLEU", digits: 2, zero: true };
-  const spec = lengthSpec({ ...main, parts: [main, main], counts: rows, caps: [30], names: [hostile], look, bands: true, width: 300, theme, words: "source words" });
+  const spec = lengthSpec({
+    ...main,
+    parts: [main, main],
+    counts: rows,
+    caps: [30],
+    names: [hostile],
+    look,
+    bands: true,
+    width: 300,
+    theme,
+    words: "source words",
+  });
   assert.equal(spec.vconcat[0].layer.length, 5); // the training cap, bands, dashed, lines, points
   assert.deepEqual(spec.vconcat[0].layer[3].encoding.color.scale.range, ["#222"]);
   assert.deepEqual(spec.vconcat[1].data.values, rows);
@@ -130,7 +242,8 @@ test("specifications hold data only as data", () => {
   const places = new Set();
   (function walk(node, place) {
     if (node === hostile) places.add(place.replace(/\d+/g, "*").split(".").slice(-3).join("."));
-    else if (node && typeof node === "object") for (const [key, child] of Object.entries(node)) walk(child, `${place}.${key}`);
+    else if (node && typeof node === "object")
+      for (const [key, child] of Object.entries(node)) walk(child, `${place}.${key}`);
   })(spec, "");
   assert.deepEqual([...places].sort(), ["scale.domain.*", "values.*.series"]);
   const training = trainingSpec({ rows, names: [hostile], look, title: "NLL", width: 300, theme });
@@ -140,27 +253,53 @@ test("specifications hold data only as data", () => {
 test("differences read both ways round", () => {
   const found = pairs([{ a: "a", b: "b", delta: 2.5, low: 1, high: 4, p_corrected: 0.02, sentences: 30 }]);
   assert.equal(found.size, 2);
-  assert.deepEqual(found.get("b\na"), { a: "b", b: "a", delta: -2.5, low: -4, high: -1, p_corrected: 0.02, sentences: 30 });
+  assert.deepEqual(found.get("b\na"), {
+    a: "b",
+    b: "a",
+    delta: -2.5,
+    low: -4,
+    high: -1,
+    p_corrected: 0.02,
+    sentences: 30,
+  });
   assert.equal(pairs([{ a: "a", b: "b", delta: 2, low: null, high: null }]).get("b\na").low, null);
-  assert.deepEqual([[2, true], [2, false], [-2, false], [2, null]].map(([delta, up]) => verdict(delta, up)), ["better", "worse", "better", "level"]);
+  assert.deepEqual(
+    [
+      [2, true],
+      [2, false],
+      [-2, false],
+      [2, null],
+    ].map(([delta, up]) => verdict(delta, up)),
+    ["better", "worse", "better", "level"],
+  );
   assert.deepEqual([0.2, 0.04, 0.004, 0.0004, null].map(stars), ["", "*", "**", "***", ""]);
 });
 
 test("a sentence is joined on as a clause, where all models know the words that takes", async () => {
   const knows = async (word) => ["and", "so", "the", "et"].includes(word);
   const join = (text, more, language, turn) => joinClause(text, more, language, turn, knows);
-  assert.equal(await join("A dog sleeps .", "The cat sees it.", "en", 0), "A dog sleeps, and the cat sees it.");
+  assert.equal(
+    await join("A dog sleeps .", "The cat sees it.", "en", 0),
+    "A dog sleeps, and the cat sees it.",
+  );
   assert.equal(await join(" A dog sleeps. ", "Mary smiles.", "en", 5), "A dog sleeps, so Mary smiles.");
   assert.equal(await join("Un chien dort.", "Marie rit.", "fr", 3), "Un chien dort, et Marie rit.");
-  assert.equal(await join("A dog sleeps.", "The cat.", "en", 1), "A dog sleeps. The cat."); // "but" is unknown
+  // "but" is unknown
+  assert.equal(await join("A dog sleeps.", "The cat.", "en", 1), "A dog sleeps. The cat.");
   assert.equal(await join("Ein Hund.", "Eine Katze.", "de", 0), "Ein Hund. Eine Katze.");
   assert.equal(await join(" ", "The cat.", "en", 0), "The cat.");
 });
 
 test("empty cells stay last in either order", () => {
   const values = [3, null, 10, -1];
-  assert.deepEqual([...values].sort((x, y) => compare(x, y, false)), [-1, 3, 10, null]);
-  assert.deepEqual([...values].sort((x, y) => compare(x, y, true)), [10, 3, -1, null]);
+  assert.deepEqual(
+    [...values].sort((x, y) => compare(x, y, false)),
+    [-1, 3, 10, null],
+  );
+  assert.deepEqual(
+    [...values].sort((x, y) => compare(x, y, true)),
+    [10, 3, -1, null],
+  );
   assert.ok(compare("run 9", "run 10", false) < 0);
 });
 

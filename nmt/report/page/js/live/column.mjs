@@ -1,4 +1,5 @@
-// Shows one model's translation: the words, the figures, the picture of the attention or the fixed vector, and the step.
+// Shows one model's translation: the words, the figures, the picture of the attention or the fixed vector,
+// and the step.
 
 import { entropy, expectationText, inWords, largest, mean } from "../alignment.mjs";
 import { runnerRows, weightRow } from "../bars.mjs";
@@ -9,7 +10,8 @@ import { drawStates } from "./vector.mjs";
 
 const SHOWN = 6; // source words listed per step
 
-/** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(), failed(message)}.
+/** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(),
+ * failed(message)}.
  *
  * @param choose called with the word that is clicked
  * @param force called with a word and the number of the runner-up that replaces it
@@ -25,10 +27,41 @@ export function column(model, { choose, force }) {
     totals: h("p", { class: "keys" }),
     runners: h("tbody"),
   };
-  const head = (...titles) => h("thead", {}, h("tr", {}, titles.map((text) => (text === "" ? h("td") : h("th", { scope: "col", text })))));
-  const reads = h("table", { class: "bars" }, h("caption", { text: "Reads" }), head("Source word", "", "Weight", "Energy"), ui.read);
-  const runners = h("table", { class: "bars" }, h("caption", { text: "Runners-up (click one to force it)" }), head("Word", "", "Probability"), ui.runners);
-  const element = h("article", { class: "live-column", "aria-label": model.label }, h("h3", { text: model.label }), ui.words, ui.figures, ui.map, ui.states, ui.said, h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners));
+  const head = (...titles) =>
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        titles.map((text) => (text === "" ? h("td") : h("th", { scope: "col", text }))),
+      ),
+    );
+  const reads = h(
+    "table",
+    { class: "bars" },
+    h("caption", { text: "Reads" }),
+    head("Source word", "", "Weight", "Energy"),
+    ui.read,
+  );
+  const runners = h(
+    "table",
+    { class: "bars" },
+    h("caption", { text: "Runners-up (click one to force it)" }),
+    head("Word", "", "Probability"),
+    ui.runners,
+  );
+  const element = h(
+    "article",
+    { class: "live-column", "aria-label": model.label },
+    h("h3", { text: model.label }),
+    ui.words,
+    ui.figures,
+    ui.map,
+    ui.states,
+    ui.said,
+    h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners),
+  );
   let record = null;
   let buttons = [];
   let picture = null;
@@ -50,7 +83,13 @@ export function column(model, { choose, force }) {
     element.classList.remove("waits");
     buttons = record.target.map((word, i) => {
       const replaced = record.written[i] !== word;
-      return h("button", { type: "button", class: replaced ? "word replaced" : "word", title: replaced ? `the model wrote ${record.written[i]}` : null, onclick: () => choose(i), text: word });
+      return h("button", {
+        type: "button",
+        class: replaced ? "word replaced" : "word",
+        title: replaced ? `the model wrote ${record.written[i]}` : null,
+        onclick: () => choose(i),
+        text: word,
+      });
     });
     ui.words.replaceChildren(...buttons.flatMap((button) => [button, " "]));
     const figures = {
@@ -59,10 +98,22 @@ export function column(model, { choose, force }) {
       "attention entropy": record.weights ? `${fixed(mean(record.weights.map(entropy)))} nats` : "–",
       "decoded in": `${fixed(record.seconds)} s${record.finished ? "" : "; stopped at the length limit"}`,
     };
-    ui.figures.replaceChildren(...Object.entries(figures).map(([title, value]) => h("div", {}, h("dt", { text: title }), h("dd", { text: value }))));
+    ui.figures.replaceChildren(
+      ...Object.entries(figures).map(([title, value]) =>
+        h("div", {}, h("dt", { text: title }), h("dd", { text: value })),
+      ),
+    );
     ui.states.replaceChildren();
     if (record.states) {
-      ui.states.append(h("p", { class: "see", text: "The encoder's state after each source word: one column per word, one row per unit. The last column is c, the decoder's only input." }), drawStates(record.states, record.source));
+      ui.states.append(
+        h("p", {
+          class: "see",
+          text:
+            "The encoder's state after each source word: one column per word, one row per unit. " +
+            "The last column is c, the decoder's only input.",
+        }),
+        drawStates(record.states, record.source),
+      );
     }
   }
 
@@ -75,9 +126,11 @@ export function column(model, { choose, force }) {
     if (record.weights) {
       const weights = record.weights[at];
       ui.read.replaceChildren(...largest(weights, SHOWN, 0.001).map((j) => weightRow(record, at, j)));
-      ui.totals.textContent = `entropy ${fixed(entropy(weights))} nats (uniform: ${fixed(Math.log(weights.length))})`;
+      const uniform = fixed(Math.log(weights.length));
+      ui.totals.textContent = `entropy ${fixed(entropy(weights))} nats (uniform: ${uniform})`;
     } else ui.totals.textContent = expectationText(record, at);
-    const button = (text, n) => h("button", { type: "button", class: "word", onclick: () => force(at, n), text });
+    const button = (text, n) =>
+      h("button", { type: "button", class: "word", onclick: () => force(at, n), text });
     ui.runners.replaceChildren(...runnerRows({ ...record, target: record.written }, at, button));
   }
 
@@ -89,7 +142,10 @@ export function column(model, { choose, force }) {
     draw,
     record: () => record,
     waiting: () => element.classList.add("waits"),
-    failed: (message) => { element.classList.remove("waits"); ui.words.textContent = message; },
+    failed: (message) => {
+      element.classList.remove("waits");
+      ui.words.textContent = message;
+    },
   };
 }
 

@@ -35,7 +35,8 @@ class LiveModel {
     return this.ask({ kind: "read", text });
   }
 
-  /** The record of a translation (js/model/translation.mjs); never answered if a newer one is requested meanwhile. */
+  /** The record of a translation (js/model/translation.mjs); never answered if a newer one is requested
+   * meanwhile. */
   async translate(text, settings, prefix, progress) {
     const since = performance.now();
     const record = await this.ask({ kind: "translate", text, settings, prefix }, progress);
@@ -50,5 +51,7 @@ class LiveModel {
 /** Loads the models of the page, by their labels. */
 export async function startModels(labels) {
   const address = URL.createObjectURL(new Blob([await unpack("live-program")], { type: "text/javascript" }));
-  return Promise.all(labels.map((label, n) => new LiveModel(address, label).load(byId(`live-${n}`).textContent)));
+  return Promise.all(
+    labels.map((label, n) => new LiveModel(address, label).load(byId(`live-${n}`).textContent)),
+  );
 }

@@ -1,4 +1,5 @@
-// The user's own sentence: type it, make it longer, translate it with two models side by side, step through it.
+// The user's own sentence: type it, make it longer, translate it with two models side by side, step through
+// it.
 
 import { byId, h, setOptions } from "../dom.mjs";
 import { fixed } from "../format.mjs";
@@ -14,8 +15,33 @@ const KEPT = 12; // rows of the history
 /** Starts the panel over the models of the page, once all are loaded; returns {redraw}. */
 export async function startLive({ models: labels, sentences }) {
   const models = await startModels(labels);
-  const ui = Object.fromEntries(["panel", "text", "unknown", "translate", "longer", "shorter", "pick", "stop", "progress", "first", "second", "attention", "beam", "replace", "said", "stage", "columns", "table", "history"].map((name) => [name, byId(`live-${name}`)]));
-  const { languages: [source], search } = models[0].about;
+  const ui = Object.fromEntries(
+    [
+      "panel",
+      "text",
+      "unknown",
+      "translate",
+      "longer",
+      "shorter",
+      "pick",
+      "stop",
+      "progress",
+      "first",
+      "second",
+      "attention",
+      "beam",
+      "replace",
+      "said",
+      "stage",
+      "columns",
+      "table",
+      "history",
+    ].map((name) => [name, byId(`live-${name}`)]),
+  );
+  const {
+    languages: [source],
+    search,
+  } = models[0].about;
   const short = sentences.filter(({ words }) => words <= SHORT);
   const state = { columns: [], joined: [], next: 0, history: [], turn: 0 };
   const share = shareField("live");
@@ -31,11 +57,13 @@ export async function startLive({ models: labels, sentences }) {
     const text = ui.text.value;
     const found = await readAll(text);
     if (text !== ui.text.value) return;
-    ui.unknown.textContent = found.flatMap(({ words, known }, n) => {
-      const missing = [...new Set(words.filter((_, i) => !known[i]))];
-      const named = `${missing.slice(0, 12).join(", ")}${missing.length > 12 ? ", …" : ""}`;
-      return missing.length ? [`${state.columns[n].model.label} does not know ${named}`] : [];
-    }).join("; ");
+    ui.unknown.textContent = found
+      .flatMap(({ words, known }, n) => {
+        const missing = [...new Set(words.filter((_, i) => !known[i]))];
+        const named = `${missing.slice(0, 12).join(", ")}${missing.length > 12 ? ", …" : ""}`;
+        return missing.length ? [`${state.columns[n].model.label} does not know ${named}`] : [];
+      })
+      .join("; ");
   }
   function type(text) {
     ui.text.value = text;
@@ -61,26 +89,35 @@ export async function startLive({ models: labels, sentences }) {
     const turn = ++state.turn;
     const text = ui.text.value;
     const attention = ui.attention.querySelector("input:checked").value;
-    share({ live: text, beam: ui.beam.value, attention, unknown: ui.replace.value, first: ui.first.value, second: ui.second.value });
+    share({
+      live: text,
+      beam: ui.beam.value,
+      attention,
+      unknown: ui.replace.value,
+      first: ui.first.value,
+      second: ui.second.value,
+    });
     ui.stop.hidden = false;
     const settings = { beam_size: Number(ui.beam.value), attention, replace_unk: ui.replace.value };
     const written = new Map();
-    await Promise.all(state.columns.map(async (one) => {
-      one.waiting();
-      const progress = (count) => {
-        if (turn !== state.turn) return; // stopped, or another sentence was typed
-        written.set(one.model.label, `${one.model.label}: ${count} steps`);
-        ui.progress.textContent = [...written.values()].join("; ");
-      };
-      try {
-        const record = await one.model.translate(text, settings, prefixes.get(one) ?? [], progress);
-        if (turn !== state.turn) return;
-        if (record === null) one.failed("There is no word to translate.");
-        else one.show(record);
-      } catch (error) {
-        one.failed(`This could not be translated: ${error.message}`);
-      }
-    }));
+    await Promise.all(
+      state.columns.map(async (one) => {
+        one.waiting();
+        const progress = (count) => {
+          if (turn !== state.turn) return; // stopped, or another sentence was typed
+          written.set(one.model.label, `${one.model.label}: ${count} steps`);
+          ui.progress.textContent = [...written.values()].join("; ");
+        };
+        try {
+          const record = await one.model.translate(text, settings, prefixes.get(one) ?? [], progress);
+          if (turn !== state.turn) return;
+          if (record === null) one.failed("There is no word to translate.");
+          else one.show(record);
+        } catch (error) {
+          one.failed(`This could not be translated: ${error.message}`);
+        }
+      }),
+    );
     if (turn === state.turn) finish(text, step);
   }
   function finish(text, step) {
@@ -91,7 +128,9 @@ export async function startLive({ models: labels, sentences }) {
     ui.stage.hidden = false;
     for (const one of state.columns) one.draw();
     steps.go(step, Math.max(...records.map(({ target }) => target.length)) - 1);
-    ui.said.textContent = records.map((record, n) => `${state.columns[n].model.label}: ${record.text}`).join(". ");
+    ui.said.textContent = records
+      .map((record, n) => `${state.columns[n].model.label}: ${record.text}`)
+      .join(". ");
     remember(text, records);
     document.documentElement.dataset.translated = String(state.turn);
   }
@@ -110,11 +149,29 @@ export async function startLive({ models: labels, sentences }) {
   /** Adds a sentence to the history. */
   function remember(text, records) {
     state.history = [...state.history.slice(1 - KEPT), { text, records }];
-    const head = state.columns.flatMap(({ model: { label, attends } }) => [`${label}: nats per word`, ...(attends ? [`${label}: words not read`] : [])]);
-    ui.table.tHead.replaceChildren(h("tr", {}, ["Source words", ...head].map((title) => h("th", { scope: "col", text: title }))));
-    ui.table.tBodies[0].replaceChildren(...state.history.map((entry) => h("tr", {},
-      h("th", { scope: "row", text: entry.records[0].source.length - 1, title: entry.text }),
-      entry.records.flatMap(({ perWord, unread }) => [fixed(perWord), ...(unread === null ? [] : [unread.length])]).map((value) => h("td", { text: value })))));
+    const head = state.columns.flatMap(({ model: { label, attends } }) => [
+      `${label}: nats per word`,
+      ...(attends ? [`${label}: words not read`] : []),
+    ]);
+    ui.table.tHead.replaceChildren(
+      h(
+        "tr",
+        {},
+        ["Source words", ...head].map((title) => h("th", { scope: "col", text: title })),
+      ),
+    );
+    ui.table.tBodies[0].replaceChildren(
+      ...state.history.map((entry) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row", text: entry.records[0].source.length - 1, title: entry.text }),
+          entry.records
+            .flatMap(({ perWord, unread }) => [fixed(perWord), ...(unread === null ? [] : [unread.length])])
+            .map((value) => h("td", { text: value })),
+        ),
+      ),
+    );
     ui.history.hidden = state.history.length < 2;
   }
 
@@ -134,11 +191,16 @@ export async function startLive({ models: labels, sentences }) {
     ui.attention.hidden = !chosen.some(({ attends }) => attends);
   }
   function set(given) {
-    for (const [key, select] of [["first", ui.first], ["second", ui.second], ["unknown", ui.replace]]) {
+    for (const [key, select] of [
+      ["first", ui.first],
+      ["second", ui.second],
+      ["unknown", ui.replace],
+    ]) {
       if ([...select.options].some(({ value }) => value === given[key])) select.value = given[key];
     }
     if (given.beam) ui.beam.value = given.beam;
-    for (const box of ui.attention.querySelectorAll("input")) if (box.value === given.attention) box.checked = true;
+    for (const box of ui.attention.querySelectorAll("input"))
+      if (box.value === given.attention) box.checked = true;
     byId("live-beam-said").textContent = ui.beam.value;
     chooseModels();
   }
@@ -152,12 +214,26 @@ export async function startLive({ models: labels, sentences }) {
 
   const plain = models.find(({ attends }) => !attends);
   const attending = models.find(({ attends }) => attends);
-  setOptions(ui.first, labels.map((label) => [label, label]), (plain ?? models[0]).label);
-  setOptions(ui.second, labels.map((label) => [label, label]), (attending ?? models[1] ?? models[0]).label);
+  setOptions(
+    ui.first,
+    labels.map((label) => [label, label]),
+    (plain ?? models[0]).label,
+  );
+  setOptions(
+    ui.second,
+    labels.map((label) => [label, label]),
+    (attending ?? models[1] ?? models[0]).label,
+  );
   for (const field of ["first", "second"]) byId(`live-${field}-field`).hidden = models.length < 2;
   byId("live-language").textContent = new Intl.DisplayNames(["en"], { type: "language" }).of(source);
   ui.text.lang = source;
-  setOptions(ui.pick, [["", "from the test set …"], ...sentences.map(({ text, words }, i) => [i, `${words} · ${text.length > 70 ? `${text.slice(0, 69)}…` : text}`])]);
+  setOptions(ui.pick, [
+    ["", "from the test set …"],
+    ...sentences.map(({ text, words }, i) => [
+      i,
+      `${words} · ${text.length > 70 ? `${text.slice(0, 69)}…` : text}`,
+    ]),
+  ]);
   byId("live-pick-field").hidden = ui.shorter.hidden = sentences.length === 0;
   ui.longer.hidden = short.length === 0;
   set({ beam: Math.min(12, search.beam_size), unknown: search.replace_unk });
@@ -176,14 +252,25 @@ export async function startLive({ models: labels, sentences }) {
     if (ui.pick.value !== "") type(sentences[Number(ui.pick.value)].text);
     ui.pick.value = "";
   });
-  for (const select of [ui.first, ui.second]) select.addEventListener("change", () => { chooseModels(); read(); translate(); });
-  ui.beam.addEventListener("input", () => { byId("live-beam-said").textContent = ui.beam.value; });
-  for (const control of [ui.beam, ui.replace, ui.attention]) control.addEventListener("change", () => translate());
+  for (const select of [ui.first, ui.second])
+    select.addEventListener("change", () => {
+      chooseModels();
+      read();
+      translate();
+    });
+  ui.beam.addEventListener("input", () => {
+    byId("live-beam-said").textContent = ui.beam.value;
+  });
+  for (const control of [ui.beam, ui.replace, ui.attention])
+    control.addEventListener("change", () => translate());
   window.addEventListener("hashchange", followLink);
-  const redraw = () => { for (const one of state.columns) one.draw(); };
+  const redraw = () => {
+    for (const one of state.columns) one.draw();
+  };
   onResize(ui.columns, redraw);
 
   ui.panel.hidden = false;
-  if (!followLink() && sentences.length) type((sentences.find(({ words }) => words >= 10) ?? sentences[0]).text);
+  if (!followLink() && sentences.length)
+    type((sentences.find(({ words }) => words >= 10) ?? sentences[0]).text);
   return { redraw };
 }

@@ -4,8 +4,8 @@
 const JOINTS = { en: ["and", "but", "so"], fr: ["et", "mais", "donc"] };
 
 /**
- * Appends another sentence as a clause: models that were trained on single sentences stop at an inner full stop.
- * Without a joining word the other sentence just follows the text.
+ * Appends another sentence as a clause: models that were trained on single sentences stop at an inner
+ * full stop. Without a joining word the other sentence just follows the text.
  * @param {number} turn which of the words joins them
  * @param {(word: string) => Promise<boolean>} knows whether all models know a word
  */

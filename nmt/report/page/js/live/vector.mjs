@@ -1,16 +1,24 @@
-// Draws the encoder's state after each source word: one column per word, one row per unit; the last is the fixed vector c.
+// Draws the encoder's state after each source word: one column per word, one row per unit; the last is the
+// fixed vector c.
 
 import { h } from "../dom.mjs";
 
 const MOST_ROWS = 128;
 const HEIGHT = 96;
 
-/** Draws states (S, H) on a canvas as wide as its place; with more units than rows, a row shows one of several units. */
+/** Draws states (S, H) on a canvas as wide as its place; with more units than rows, a row shows one of
+ * several units. */
 export function drawStates(states, source) {
   const S = source.length;
   const H = states.length / S;
   const rows = Math.min(H, MOST_ROWS);
-  const canvas = h("canvas", { width: S, height: rows, class: "states", role: "img", "aria-label": `The state of the encoder after each of ${S} source words; the last one is the fixed vector` });
+  const canvas = h("canvas", {
+    width: S,
+    height: rows,
+    class: "states",
+    role: "img",
+    "aria-label": `The state of the encoder after each of ${S} source words; the last is the fixed vector`,
+  });
   canvas.style.height = `${HEIGHT}px`;
   const picture = canvas.getContext("2d");
   const image = picture.createImageData(S, rows);

@@ -49,7 +49,8 @@ function oneRow(x, W, n, m, bias, k, out) {
     let c = 0;
     let d = 0;
     let j = 0;
-    for (; j < whole; j += 4) { // four independent sums
+    for (; j < whole; j += 4) {
+      // four independent sums
       a += W[row + j] * x[from + j];
       b += W[row + j + 1] * x[from + j + 1];
       c += W[row + j + 2] * x[from + j + 2];

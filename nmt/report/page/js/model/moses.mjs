@@ -1,5 +1,5 @@
-// Text to words and back, like Moses (nmt/text/tokenise.py with sacremoses). The classes of characters and the words
-// that keep their full stop come with the model.
+// Text to words and back, like Moses (nmt/text/tokenise.py with sacremoses). The classes of characters and
+// the words that keep their full stop come with the model.
 
 /** White space of Python's `re` and `str.split`, inside a class of a regular expression. */
 export const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
@@ -16,30 +16,68 @@ const strip = (text) => text.replace(EDGES, "");
 /** The inside of a class of a regular expression: from [first, last, first, last, ...] code points. */
 function classOf(ranges) {
   let inside = "";
-  for (let i = 0; i < ranges.length; i += 2) inside += `\\u{${ranges[i].toString(16)}}-\\u{${ranges[i + 1].toString(16)}}`;
+  for (let i = 0; i < ranges.length; i += 2)
+    inside += `\\u{${ranges[i].toString(16)}}-\\u{${ranges[i + 1].toString(16)}}`;
   return inside;
 }
 
 // Normalisation of punctuation: the rules of MosesPunctNormalizer in their order
 const RULES = [
   // white space
-  [/\r/gu, ""], [/\(/gu, " ("], [/\)/gu, ") "], [/ +/gu, " "], [/\) ([.!:?;,])/gu, ")$1"], [/\( /gu, "("],
-  [/ \)/gu, ")"], [/(\p{Nd}) %/gu, "$1%"], [/ :/gu, ":"], [/ ;/gu, ";"],
+  [/\r/gu, ""],
+  [/\(/gu, " ("],
+  [/\)/gu, ") "],
+  [/ +/gu, " "],
+  [/\) ([.!:?;,])/gu, ")$1"],
+  [/\( /gu, "("],
+  [/ \)/gu, ")"],
+  [/(\p{Nd}) %/gu, "$1%"],
+  [/ :/gu, ":"],
+  [/ ;/gu, ";"],
   // quotation marks of the Penn Treebank
-  [/`/gu, "'"], [/''/gu, ' " '],
+  [/`/gu, "'"],
+  [/''/gu, ' " '],
   // quotation marks, dashes
-  [/„/gu, '"'], [/“/gu, '"'], [/”/gu, '"'], [/–/gu, "-"], [/—/gu, " - "], [/ +/gu, " "], [/´/gu, "'"],
-  [/([a-zA-Z])‘([a-zA-Z])/gu, "$1'$2"], [/([a-zA-Z])’([a-zA-Z])/gu, "$1'$2"], [/‘/gu, "'"], [/‚/gu, "'"], [/’/gu, "'"],
-  [/''/gu, '"'], [/´´/gu, '"'], [/…/gu, "..."],
+  [/„/gu, '"'],
+  [/“/gu, '"'],
+  [/”/gu, '"'],
+  [/–/gu, "-"],
+  [/—/gu, " - "],
+  [/ +/gu, " "],
+  [/´/gu, "'"],
+  [/([a-zA-Z])‘([a-zA-Z])/gu, "$1'$2"],
+  [/([a-zA-Z])’([a-zA-Z])/gu, "$1'$2"],
+  [/‘/gu, "'"],
+  [/‚/gu, "'"],
+  [/’/gu, "'"],
+  [/''/gu, '"'],
+  [/´´/gu, '"'],
+  [/…/gu, "..."],
   // French quotation marks
-  [/\u00a0«\u00a0/gu, '"'], [/«\u00a0/gu, '"'], [/«/gu, '"'], [/\u00a0»\u00a0/gu, '"'], [/\u00a0»/gu, '"'], [/»/gu, '"'],
+  [/\u00a0«\u00a0/gu, '"'],
+  [/«\u00a0/gu, '"'],
+  [/«/gu, '"'],
+  [/\u00a0»\u00a0/gu, '"'],
+  [/\u00a0»/gu, '"'],
+  [/»/gu, '"'],
   // no-break spaces
-  [/\u00a0%/gu, "%"], [/nº\u00a0/gu, "nº "], [/\u00a0:/gu, ":"], [/\u00a0ºC/gu, " ºC"], [/\u00a0cm/gu, " cm"],
-  [/\u00a0\?/gu, "?"], [/\u00a0!/gu, "!"], [/\u00a0;/gu, ";"], [/,\u00a0/gu, ", "], [/ +/gu, " "],
+  [/\u00a0%/gu, "%"],
+  [/nº\u00a0/gu, "nº "],
+  [/\u00a0:/gu, ":"],
+  [/\u00a0ºC/gu, " ºC"],
+  [/\u00a0cm/gu, " cm"],
+  [/\u00a0\?/gu, "?"],
+  [/\u00a0!/gu, "!"],
+  [/\u00a0;/gu, ";"],
+  [/,\u00a0/gu, ", "],
+  [/ +/gu, " "],
 ];
 const QUOTE_AND_COMMA = {
   en: [[/"([,.]+)/gu, '$1"']],
-  other: [[/,"/gu, '",'], [new RegExp(`(\\.+)"([${SPACE}]*[^<])`, "gu"), '"$1$2']],
+  other: [
+    [/,"/gu, '",'],
+    [new RegExp(`(\\.+)"([${SPACE}]*[^<])`, "gu"), '"$1$2'],
+  ],
 };
 const NUMBERS = /(\p{Nd})\u00a0(\p{Nd})/gu;
 
@@ -50,7 +88,12 @@ function normalise(text, language) {
   return strip(rules.reduce((said, [pattern, replacement]) => said.replace(pattern, replacement), text));
 }
 
-const INVISIBLE = /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
+const INVISIBLE = new RegExp(
+  String.raw`[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f` +
+    String.raw`\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb` +
+    String.raw`\ud800-\udfff\u{e0000}-\u{e0fff}]`,
+  "gu",
+);
 const JOINERS = /^[\u200c\u200d]+/u;
 const JOINERS_AT_END = /[\u200c\u200d]+$/u;
 
@@ -59,7 +102,11 @@ export function tokeniser(rules) {
   const { language } = rules;
   const [alnum, alpha, number] = [rules.alnum, rules.alpha, rules.number].map(classOf);
   const inClass = (inside) => new RegExp(`[${inside}]`, "u");
-  const [isAlpha, isLower, isKiller] = [inClass(alpha), inClass(classOf(rules.lower)), inClass(classOf(rules.vowel_killers))];
+  const [isAlpha, isLower, isKiller] = [
+    inClass(alpha),
+    inClass(classOf(rules.lower)),
+    inClass(classOf(rules.vowel_killers)),
+  ];
   const prefixes = new Set(rules.prefixes);
   const numeric = new Set(rules.numeric_prefixes);
   const apart = new RegExp(`([^${alnum}${SPACE}.'\`,\\-])`, "gu");
@@ -93,9 +140,14 @@ export function tokeniser(rules) {
     "gu",
   );
   const unspaced = classOf(rules.unspaced);
-  const characterEnds = unspaced && new RegExp(
-    `(?<=[${unspaced}])(?![${marks}])(?=[^${SPACE}])|(?<=[^${SPACE}])(?=[${unspaced}])(?![${marks}])`, "gu");
-  const replaced = (text, list) => list.reduce((said, [pattern, replacement]) => said.replace(pattern, replacement), text);
+  const characterEnds =
+    unspaced &&
+    new RegExp(
+      `(?<=[${unspaced}])(?![${marks}])(?=[^${SPACE}])|(?<=[^${SPACE}])(?=[${unspaced}])(?![${marks}])`,
+      "gu",
+    );
+  const replaced = (text, list) =>
+    list.reduce((said, [pattern, replacement]) => said.replace(pattern, replacement), text);
 
   /** A full stop is a word of its own except after abbreviations and initials, and before a small letter. */
   function fullStops(text) {
@@ -131,28 +183,57 @@ export function tokeniser(rules) {
     text = strip(text.replace(SPACES, " ").replace(/[\x00-\x1f]/gu, ""));
     text = text.replace(apart, " $1 ");
     const end = text.length;
-    text = text.replace(/\.{2,}/gu, (dots, at) => ` ${"DOT".repeat(dots.length)}MULTI${at + dots.length < end ? " " : ""}`);
+    text = text.replace(
+      /\.{2,}/gu,
+      (dots, at) => ` ${"DOT".repeat(dots.length)}MULTI${at + dots.length < end ? " " : ""}`,
+    );
     text = replaced(text, commas);
     text = replaced(text, apostrophes);
     text = strip(fullStops(text).replace(SPACES, " "));
     text = text.replace(/\.' ?$/u, " . ' ");
     text = text.replace(/(?:DOT)+MULTI/gu, (marker) => ".".repeat((marker.length - 5) / 3));
-    const restored = (token) => (token.length === 2 && token.codePointAt(0) >= 0xf0000 ? clusters[token.codePointAt(0) - 0xf0000] : token);
-    return splitWords(text).map(restored).map(withoutOuterJoiners).filter((word) => word !== "");
+    const restored = (token) =>
+      token.length === 2 && token.codePointAt(0) >= 0xf0000
+        ? clusters[token.codePointAt(0) - 0xf0000]
+        : token;
+    return splitWords(text)
+      .map(restored)
+      .map(withoutOuterJoiners)
+      .filter((word) => word !== "");
   };
 }
 
-/** Code points of Chinese, Japanese and Korean characters, which have no spaces between them: [first, last]. */
+/** Code points of Chinese, Japanese and Korean characters, which have no spaces between them:
+ * [first, last]. */
 const CJK = [
-  [4352, 4607], [11904, 42191], [43072, 43135], [44032, 55215], [63744, 64255], [65072, 65103], [65381, 65500],
-  [94208, 101119], [110592, 110895], [110960, 111359], [131072, 196607],
+  [4352, 4607],
+  [11904, 42191],
+  [43072, 43135],
+  [44032, 55215],
+  [63744, 64255],
+  [65072, 65103],
+  [65381, 65500],
+  [94208, 101119],
+  [110592, 110895],
+  [110960, 111359],
+  [131072, 196607],
 ];
-const isCjk = (character) => CJK.some(([first, last]) => first <= character.codePointAt(0) && character.codePointAt(0) <= last);
+const isCjk = (character) =>
+  CJK.some(([first, last]) => first <= character.codePointAt(0) && character.codePointAt(0) <= last);
 
 /** Moses' escapes of characters, in the order in which they are undone. */
 const ESCAPES = [
-  ["&bar;", "|"], ["&#124;", "|"], ["&lt;", "<"], ["&gt;", ">"], ["&bra;", "["], ["&ket;", "]"], ["&quot;", '"'],
-  ["&apos;", "'"], ["&#91;", "["], ["&#93;", "]"], ["&amp;", "&"],
+  ["&bar;", "|"],
+  ["&#124;", "|"],
+  ["&lt;", "<"],
+  ["&gt;", ">"],
+  ["&bra;", "["],
+  ["&ket;", "]"],
+  ["&quot;", '"'],
+  ["&apos;", "'"],
+  ["&#91;", "["],
+  ["&#93;", "]"],
+  ["&amp;", "&"],
 ];
 
 /** A detokeniser: words -> text. `rules` are those of `nmt.text.tokenise.Tokeniser.rules`. */
@@ -170,22 +251,47 @@ export function detokeniser(rules) {
 
   return (words) => {
     const joined = ` ${words.join(" ")} `.replace(/ @-@ /gu, "-");
-    const tokens = splitWords(ESCAPES.reduce((said, [escape, sign]) => said.replaceAll(escape, sign), joined));
+    const tokens = splitWords(
+      ESCAPES.reduce((said, [escape, sign]) => said.replaceAll(escape, sign), joined),
+    );
     const counts = new Map();
     let space = " ";
     let text = "";
-    const left = (token) => { text += token; space = " "; };
-    const right = (token) => { text += space + token; space = ""; };
-    const between = (token) => { text += space + token; space = " "; };
+    const left = (token) => {
+      text += token;
+      space = " ";
+    };
+    const right = (token) => {
+      text += space + token;
+      space = "";
+    };
+    const between = (token) => {
+      text += space + token;
+      space = " ";
+    };
     for (let i = 0; i < tokens.length; i++) {
       const token = tokens[i];
       const before = i > 0 ? [...tokens[i - 1]].at(-1) : "";
       if (isCjk(token) && language !== "ko") (i > 0 && isCjk(before) ? left : between)(token);
       else if (currency.test(token)) right(token);
-      else if (punctuation.test(token)) left(language === "fr" && /^[?!:;\\%]$/u.test(token) ? ` ${token}` : token);
+      else if (punctuation.test(token))
+        left(language === "fr" && /^[?!:;\\%]$/u.test(token) ? ` ${token}` : token);
       else if (language === "en" && i > 0 && contraction.test(token)) left(token);
-      else if (language === "cs" && i > 1 && /^[0-9]+$/u.test(tokens.at(-2)) && /^[.,]$/u.test(tokens.at(-1)) && /^[0-9]+$/u.test(token)) left(token);
-      else if (["fr", "it", "ga"].includes(language) && i <= tokens.length - 2 && elision.test(token) && letterFirst.test(tokens[i + 1])) right(token);
+      else if (
+        language === "cs" &&
+        i > 1 &&
+        /^[0-9]+$/u.test(tokens.at(-2)) &&
+        /^[.,]$/u.test(tokens.at(-1)) &&
+        /^[0-9]+$/u.test(token)
+      )
+        left(token);
+      else if (
+        ["fr", "it", "ga"].includes(language) &&
+        i <= tokens.length - 2 &&
+        elision.test(token) &&
+        letterFirst.test(tokens[i + 1])
+      )
+        right(token);
       else if (quote.test(token)) {
         const kind = /^[„“”]+$/u.test(token) ? '"' : token;
         if (language === "cs" && token === "„") counts.set(kind, 0);

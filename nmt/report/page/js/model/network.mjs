@@ -1,4 +1,4 @@
-// The network of both models (nmt/layers), for one sentence: annotations of the source, then words step by step.
+// The network of both models (nmt/layers), for one sentence: annotations of the source, then words in turn.
 // S source length, K hypotheses, H state, A annotation, E embedding, N alignment, M maxout, V vocabulary.
 
 import { linear, logSumExp, rowsOf, sigmoid, tanh } from "./linear.mjs";
@@ -29,7 +29,8 @@ const SCORING = {
  *     r = σ(W_r e + U_r s + C_r c + b_r)
  *     s̃ = tanh(W e + U (r∘s) + C c + b)
  *
- * The parts of a stacked matrix stand in the order z, r, s̃: W (3H, E), C (3H, A), U_gates (2H, H), U (H, H), bias (3H).
+ * The parts of a stacked matrix stand in the order z, r, s̃: W (3H, E), C (3H, A), U_gates (2H, H), U (H,
+ * H), bias (3H).
  *
  * @param state s (K, H)
  * @param given W e + C c + bias (K, 3H)
@@ -73,13 +74,17 @@ function readWords(unit, projected, reverse) {
 /** RNNencdec or RNNsearch, from its tensors by their names in a checkpoint. */
 export class Network {
   /**
-   * @param about {scoring: null without attention, state_input: "previous" (the paper as printed) or "current"}
+   * @param about {scoring: null without attention, state_input: "previous" (the paper as printed) or
+   * "current"}
    * @param tensors matrices {data, columns} and vectors
    */
   constructor({ scoring, state_input: stateInput }, tensors) {
-    const part = (prefix) => Object.fromEntries(
-      Object.entries(tensors).filter(([name]) => name.startsWith(`${prefix}.`)).map(([name, tensor]) => [name.slice(prefix.length + 1), tensor]),
-    );
+    const part = (prefix) =>
+      Object.fromEntries(
+        Object.entries(tensors)
+          .filter(([name]) => name.startsWith(`${prefix}.`))
+          .map(([name, tensor]) => [name.slice(prefix.length + 1), tensor]),
+      );
     this.attends = scoring !== null;
     this.mode = "trained"; // or "uniform" or "argmax", which replace the learnt weights
     this.score = SCORING[scoring];
@@ -94,12 +99,13 @@ export class Network {
     this.output = part("output");
   }
 
-  /** Source ids (S), `</s>` last, to what the decoder attends to: annotations h_j (S, A), keys U_a h_j (S, N), and the
-   * summary (H) that it starts from: ←h_1 with two directions, →h_Tx with one. */
+  /** Source ids (S), `</s>` last, to what the decoder attends to: annotations h_j (S, A), keys U_a h_j (S,
+   * N), and the summary (H) that it starts from: ←h_1 with two directions, →h_Tx with one. */
   encode(source) {
     const S = source.length;
     const words = rowsOf(this.sourceTable, source);
-    const states = this.readers.map((unit, n) => readWords(unit, linear(words, unit.W, unit.bias), n === 1)); // (S, H) each
+    // (S, H) each
+    const states = this.readers.map((unit, n) => readWords(unit, linear(words, unit.W, unit.bias), n === 1));
     const H = states[0].length / S;
     const A = H * states.length;
     const annotations = new Float32Array(S * A);
@@ -107,25 +113,34 @@ export class Network {
       for (let j = 0; j < S; j++) annotations.set(one.subarray(j * H, (j + 1) * H), j * A + n * H);
     });
     const summary = states.length > 1 ? states[1].slice(0, H) : states[0].slice((S - 1) * H);
-    const keys = this.attends ? { data: linear(annotations, this.context.U_a), columns: this.context.U_a.data.length / A } : null;
+    const keys = this.attends
+      ? { data: linear(annotations, this.context.U_a), columns: this.context.U_a.data.length / A }
+      : null;
     return { annotations: { data: annotations, columns: A }, keys, summary };
   }
 
   /** s_0 = tanh(W_s summary + b), and E y_0 = 0: {hidden: s_{i-1} (K, H), word: E y_{i-1} (K, E)}. */
   initial({ summary }) {
-    return { hidden: linear(summary, this.decoder.W_s, this.decoder.bias_s).map(tanh), word: new Float32Array(this.targetTable.columns) };
+    return {
+      hidden: linear(summary, this.decoder.W_s, this.decoder.bias_s).map(tanh),
+      word: new Float32Array(this.targetTable.columns),
+    };
   }
 
-  /** Log-probabilities (K, V) of the words y_i, and the contexts c_i (K, A) with their weights α_ij (K, S) and log Z_i (K). */
+  /** Log-probabilities (K, V) of the words y_i, and the contexts c_i (K, A) with their weights α_ij (K, S)
+   * and log Z_i (K). */
   step(state, memory) {
-    const attended = this.attends ? this.attend(state.hidden, memory) : this.fixedContext(state.hidden, memory);
+    const attended = this.attends
+      ? this.attend(state.hidden, memory)
+      : this.fixedContext(state.hidden, memory);
     return { scores: this.logProbabilities(this.maxout(state, attended.contexts)), attended };
   }
 
   /** c_i = Σ_j α_ij h_j, α_i = softmax over j of score(W_a s_{i-1}, U_a h_j) (section 3.1). */
   attend(hidden, { annotations, keys }) {
     const { data, columns: A } = annotations;
-    const weights = this.score(linear(hidden, this.context.W_a), keys, this.context["scoring.v"]); // scores, overwritten below
+    // scores, overwritten below
+    const weights = this.score(linear(hidden, this.context.W_a), keys, this.context["scoring.v"]);
     const S = data.length / A;
     const K = weights.length / S;
     const logNormaliser = new Float32Array(K);
@@ -133,7 +148,9 @@ export class Network {
     for (let k = 0; k < K; k++) {
       const row = weights.subarray(k * S, (k + 1) * S);
       logNormaliser[k] = logSumExp(row);
-      row.forEach((score, j) => { row[j] = Math.exp(score - logNormaliser[k]); });
+      row.forEach((score, j) => {
+        row[j] = Math.exp(score - logNormaliser[k]);
+      });
       if (this.mode === "uniform") row.fill(1 / S);
       if (this.mode === "argmax") {
         const most = row.indexOf(Math.max(...row));
@@ -153,12 +170,19 @@ export class Network {
     return { contexts, weights: null, logNormaliser: null };
   }
 
-  /** t_i (K, M): the larger of entries 2j, 2j + 1 of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b (appendix A.2.2). */
+  /** t_i (K, M): the larger of entries 2j, 2j + 1 of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b (appendix
+   * A.2.2). */
   maxout({ hidden, word }, contexts) {
     const { U_o, V_o, C_o, bias } = this.readout;
-    const [fromState, fromWord, fromContext] = [linear(hidden, U_o, bias), linear(word, V_o), linear(contexts, C_o)]; // (K, 2M)
+    const [fromState, fromWord, fromContext] = [
+      linear(hidden, U_o, bias),
+      linear(word, V_o),
+      linear(contexts, C_o),
+    ]; // (K, 2M)
     const pair = (at) => fromState[at] + fromWord[at] + fromContext[at];
-    return Float32Array.from({ length: fromState.length / 2 }, (_, j) => Math.max(pair(2 * j), pair(2 * j + 1)));
+    return Float32Array.from({ length: fromState.length / 2 }, (_, j) =>
+      Math.max(pair(2 * j), pair(2 * j + 1)),
+    );
   }
 
   /** log p(y_i) with p(y_i) ∝ exp(y_iᵀ W_o t_i + b): readouts (K, M) -> (K, V). */
@@ -168,19 +192,28 @@ export class Network {
     for (let start = 0; start < logits.length; start += V) {
       const row = logits.subarray(start, start + V);
       const logNormaliser = logSumExp(row);
-      row.forEach((logit, y) => { row[y] = Math.min(0, logit - logNormaliser); });
+      row.forEach((logit, y) => {
+        row[y] = Math.min(0, logit - logNormaliser);
+      });
     }
     return logits;
   }
 
-  /** The states after the words y_i (K) of a step; hypothesis k continues the previous hypothesis parents[k]. */
+  /** The states after the words y_i (K) of a step; hypothesis k continues the previous hypothesis
+   * parents[k]. */
   advance(state, { contexts }, words, parents) {
     const H = this.unit.U.columns;
     const K = state.hidden.length / H;
     const chosen = (data) => rowsOf({ data, columns: data.length / K }, parents);
     const word = rowsOf(this.targetTable, words);
-    const given = linear(this.stateInput === "current" ? word : chosen(state.word), this.unit.W, this.unit.bias);
-    linear(chosen(contexts), this.unit.C).forEach((value, i) => { given[i] += value; });
+    const given = linear(
+      this.stateInput === "current" ? word : chosen(state.word),
+      this.unit.W,
+      this.unit.bias,
+    );
+    linear(chosen(contexts), this.unit.C).forEach((value, i) => {
+      given[i] += value;
+    });
     return { hidden: nextState(this.unit, chosen(state.hidden), given), word };
   }
 }

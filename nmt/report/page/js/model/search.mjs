@@ -8,9 +8,9 @@ const RUNNERS_UP = 5;
 
 /** The most probable translation found with a beam: {tokens, logProbability, finished}.
  *
- * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends when the beam is
- * empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the best finished one.
- * `prefix` are words that must come first.
+ * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends
+ * when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the
+ * best finished one. `prefix` are words that must come first.
  */
 export function* beamSearch(network, source, settings, prefix = []) {
   const limit = Math.max(1, floor(settings.max_ratio * source.length), prefix.length + 1);
@@ -23,9 +23,20 @@ export function* beamSearch(network, source, settings, prefix = []) {
     const { scores, attended } = network.step(state, memory);
     const only = prefix[step - 1] ?? null;
     const banned = only === null && step <= minimum ? END : null;
-    const kept = continuations(scores, open.map(({ total }) => total), settings.beam_size - finished.length, only, banned);
+    const kept = continuations(
+      scores,
+      open.map(({ total }) => total),
+      settings.beam_size - finished.length,
+      only,
+      banned,
+    );
     const normalised = (total, length) => total / length ** settings.length_penalty;
-    const extended = kept.map(({ parent, word, total }) => ({ tokens: [...open[parent].tokens, word], total, score: normalised(total, step), parent }));
+    const extended = kept.map(({ parent, word, total }) => ({
+      tokens: [...open[parent].tokens, word],
+      total,
+      score: normalised(total, step),
+      parent,
+    }));
     finished.push(...extended.filter(({ tokens }) => tokens.at(-1) === END));
     open = extended.filter(({ tokens }) => tokens.at(-1) !== END);
     const done = best(finished);
@@ -34,7 +45,12 @@ export function* beamSearch(network, source, settings, prefix = []) {
       const { tokens, total } = done ?? best(open);
       return { tokens, logProbability: total, finished: done !== null };
     }
-    state = network.advance(state, attended, open.map(({ tokens }) => tokens.at(-1)), open.map(({ parent }) => parent));
+    state = network.advance(
+      state,
+      attended,
+      open.map(({ tokens }) => tokens.at(-1)),
+      open.map(({ parent }) => parent),
+    );
     yield step;
   }
 }
@@ -44,8 +60,8 @@ const floor = (steps) => Math.floor(steps + 1e-9);
 
 const best = (hypotheses) => hypotheses.reduce((a, b) => (a === null || b.score > a.score ? b : a), null);
 
-/** The best continuations, best first: [{parent, word, total}]. Equal totals: the lower word index first, then the
- * hypothesis that was better before.
+/** The best continuations, best first: [{parent, word, total}]. Equal totals: the lower word index first,
+ * then the hypothesis that was better before.
  *
  * @param scores (K, V) log-probabilities of the next word
  * @param totals (K) summed log-probabilities so far
@@ -71,13 +87,21 @@ export function continuations(scores, totals, width, only = null, banned = null)
   return found;
 }
 
-/** Probabilities and attention of a given translation: {ids, weights (T, S) or null, logNormaliser (T), logProbabilities (T),
- * others: (T,) [{word, total}] the most probable other symbols, memory}; </s> is added to the ids where it is missing. */
+/** Probabilities and attention of a given translation: {ids, weights (T, S) or null, logNormaliser (T),
+ * logProbabilities (T), others: (T,) [{word, total}] the most probable other symbols, memory}; </s> is
+ * added to the ids where it is missing. */
 export function* forceDecode(network, source, target) {
   const ids = [...target.filter((id) => id !== END), END];
   const memory = network.encode(source);
   let state = network.initial(memory);
-  const found = { ids, weights: network.attends ? [] : null, logNormaliser: [], logProbabilities: [], others: [], memory };
+  const found = {
+    ids,
+    weights: network.attends ? [] : null,
+    logNormaliser: [],
+    logProbabilities: [],
+    others: [],
+    memory,
+  };
   for (const [i, id] of ids.entries()) {
     const { scores, attended } = network.step(state, memory);
     found.weights?.push(attended.weights);

@@ -1,20 +1,23 @@
-// Translates one sentence (nmt/inference/model.py): text to words to symbols, search, and a record of every step as in
-// alignments/<set>.jsonl. I target words, J source words, both with </s> as the last.
+// Translates one sentence (nmt/inference/model.py): text to words to symbols, search, and a record of every
+// step as in alignments/<set>.jsonl. I target words, J source words, both with </s> as the last.
 
 import { detokeniser, tokeniser } from "./moses.mjs";
 import { Network } from "./network.mjs";
 import { beamSearch, forceDecode } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
-const LEAST_READ = 0.2; // a source word with a smaller sum of weights over the target words counts as not read
+// a source word with a smaller sum of weights over the target words counts as not read
+const LEAST_READ = 0.2;
 
-/** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line of JSON, then a
- * signed byte for every entry of the matrices, then 32 bits for the scale of every row of a matrix and for every entry of
- * the vectors. `about.tensors` has names and shapes in that order. */
+/** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line
+ * of JSON, then a signed byte for every entry of the matrices, then 32 bits for the scale of every row of
+ * a matrix and for every entry of the vectors. `about.tensors` has names and shapes in that order. */
 export function readModel(bytes) {
   const end = bytes.indexOf("\n".charCodeAt(0)) + 1;
   const about = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
-  const entries = sum(about.tensors.map(([, [rows, columns]]) => (columns === undefined ? 0 : rows * columns)));
+  const entries = sum(
+    about.tensors.map(([, [rows, columns]]) => (columns === undefined ? 0 : rows * columns)),
+  );
   const codes = new Int8Array(bytes.buffer, bytes.byteOffset + end, entries);
   const numbers = new Float32Array(bytes.slice(end + entries).buffer);
   const tensors = {};
@@ -25,7 +28,8 @@ export function readModel(bytes) {
     tensors[name] = own;
     if (columns === undefined) continue;
     tensors[name] = { data: new Float32Array(rows * columns), columns };
-    for (let i = 0; i < rows * columns; i++) tensors[name].data[i] = codes[code + i] * own[Math.floor(i / columns)];
+    for (let i = 0; i < rows * columns; i++)
+      tensors[name].data[i] = codes[code + i] * own[Math.floor(i / columns)];
     code += rows * columns;
   }
   return new TrainedModel(about, tensors);
@@ -54,12 +58,17 @@ class TrainedModel {
    * @param settings {beam_size, attention, replace_unk}
    * @param prefix ids of words that the translation must begin with
    */
-  * translate(text, settings, prefix = []) {
+  *translate(text, settings, prefix = []) {
     const { words } = this.read(text);
     if (words.length === 0) return null;
     this.network.mode = settings.attention;
     const source = this.source.encode(words);
-    const best = yield* beamSearch(this.network, source, { ...this.about.search, beam_size: settings.beam_size }, prefix);
+    const best = yield* beamSearch(
+      this.network,
+      source,
+      { ...this.about.search, beam_size: settings.beam_size },
+      prefix,
+    );
     const decoding = yield* forceDecode(this.network, source, best.tokens);
     return this.record(words, source, best, decoding, settings.replace_unk);
   }
@@ -75,9 +84,14 @@ class TrainedModel {
     const written = spelt.map(([word]) => word);
     const dictionary = replace === "dictionary" ? this.about.dictionary : null;
     const replaced = written.map((word, i) =>
-      (weights && replace !== "none" && ids[starts[i]] === UNKNOWN ? replacement(weights[i], words, dictionary) : word));
+      weights && replace !== "none" && ids[starts[i]] === UNKNOWN
+        ? replacement(weights[i], words, dictionary)
+        : word,
+    );
     // p of each word / largest p of its step, at most 1
-    const expected = perWord(logProbabilities.map((p, at) => Math.min(0, p - others[at][0].total))).map(Math.exp);
+    const expected = perWord(logProbabilities.map((p, at) => Math.min(0, p - others[at][0].total))).map(
+      Math.exp,
+    );
     return {
       source: [...words, "</s>"],
       known: this.source.known(words),
@@ -94,13 +108,18 @@ class TrainedModel {
       others: starts.map((at) => others[at].map(({ word }) => word)),
       weights,
       log_normaliser: weights && starts.map((at) => decoding.logNormaliser[at]),
-      unread: weights && words.flatMap((_, j) => (sum(weights.slice(0, -1).map((row, i) => expected[i] * row[j])) < LEAST_READ ? [j] : [])),
+      unread:
+        weights &&
+        words.flatMap((_, j) =>
+          sum(weights.slice(0, -1).map((row, i) => expected[i] * row[j])) < LEAST_READ ? [j] : [],
+        ),
       states: weights ? null : decoding.memory.annotations.data,
     };
   }
 }
 
-/** Weights (T, S) of symbols as weights (I, J) of words: sums over the source symbols of a word, means over the target's.
+/** Weights (T, S) of symbols as weights (I, J) of words: sums over the source symbols of a word, means
+ * over the target's.
  *
  * @param sourceSizes (J) symbols of each source word
  * @param targetSizes (I) symbols of each target word

@@ -8,7 +8,8 @@ export const UNKNOWN = 1;
 const START = "Ġ"; // begins the first subword of a word
 const SPACES = new RegExp(`[${SPACE}]`, "gu");
 
-export const vocabularyOf = (state) => (state.kind === "words" ? new WordVocabulary(state.words) : new BpeVocabulary(state));
+export const vocabularyOf = (state) =>
+  state.kind === "words" ? new WordVocabulary(state.words) : new BpeVocabulary(state);
 
 /** A shortlist: word i has the id i + 2. */
 class WordVocabulary {
@@ -41,13 +42,18 @@ class BpeVocabulary {
   constructor({ subwords, merges }) {
     this.subwords = subwords;
     this.ids = new Map(subwords.map((subword, i) => [subword, i + SPECIAL.length]));
-    this.ranks = new Map(merges.map(([first, second], rank) => [`${subwords[first]} ${subwords[second]}`, rank]));
+    this.ranks = new Map(
+      merges.map(([first, second], rank) => [`${subwords[first]} ${subwords[second]}`, rank]),
+    );
     this.bytes = byteOfSymbol();
     this.symbols = new Map([...this.bytes].map(([symbol, byte]) => [byte, symbol]));
   }
 
   encode(tokens) {
-    return [...tokens.flatMap((token) => this.split(token).map((subword) => this.ids.get(subword) ?? UNKNOWN)), END];
+    return [
+      ...tokens.flatMap((token) => this.split(token).map((subword) => this.ids.get(subword) ?? UNKNOWN)),
+      END,
+    ];
   }
 
   /** The subwords of a word: the neighbouring pair that was learnt first is merged first. */
@@ -91,15 +97,19 @@ class BpeVocabulary {
 
   text(symbols) {
     const spelt = symbols.startsWith(START) ? symbols.slice(START.length) : symbols;
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(spelt, (symbol) => this.bytes.get(symbol)));
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+      Uint8Array.from(spelt, (symbol) => this.bytes.get(symbol)),
+    );
   }
 }
 
 /** The byte of each printable symbol in byte-level models: a printable byte is its own symbol. */
 function byteOfSymbol() {
-  const printable = (byte) => (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || (byte >= 174 && byte < 256);
+  const printable = (byte) =>
+    (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || (byte >= 174 && byte < 256);
   const found = new Map();
   let others = 0;
-  for (let byte = 0; byte < 256; byte++) found.set(String.fromCodePoint(printable(byte) ? byte : 256 + others++), byte);
+  for (let byte = 0; byte < 256; byte++)
+    found.set(String.fromCodePoint(printable(byte) ? byte : 256 + others++), byte);
   return found;
 }

@@ -1,5 +1,5 @@
-// Runs one model in its own thread, so that the page never waits for it. A message is {kind, ...} with a port for its
-// answer: {answer}, or {error}; {steps} is the progress of a translation.
+// Runs one model in its own thread, so that the page never waits for it. A message is {kind, ...} with a
+// port for its answer: {answer}, or {error}; {steps} is the progress of a translation.
 
 import { inflateBytes } from "../data.mjs";
 import { readModel } from "./translation.mjs";
@@ -16,7 +16,9 @@ const ANSWERS = {
     return { model: name, languages, search, dictionary: Boolean(dictionary) };
   },
   read: ({ text }) => trained.read(text),
-  stop: () => { turn++; },
+  stop: () => {
+    turn++;
+  },
   /** Runs a translation to its end; gives no answer if a newer one is requested meanwhile. */
   async translate({ text, settings, prefix }, port) {
     const own = ++turn;
@@ -27,7 +29,9 @@ const ANSWERS = {
       if (done) return value;
       if (performance.now() - since < PATIENCE) continue;
       port.postMessage({ steps });
-      await new Promise((resolve) => { setTimeout(resolve); });
+      await new Promise((resolve) => {
+        setTimeout(resolve);
+      });
       since = performance.now();
     }
     return undefined;
