@@ -153,14 +153,16 @@ def plot_by_length(
 ) -> Figure:
     """Draws BLEU by sentence length as in the paper's Figure 2, one line per run.
 
+    Of more than eight systems each has a small panel with its band, the others in grey behind.
+
     Args:
         comparison: returned by `nmt.compare`.
         test_set: name of a test set; None: the set whose smallest bucket has the most sentences.
         file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
     """
-    from nmt.report.figures import lengths_figure
+    from nmt.report.figures import curves_figure
 
-    return _saved(lengths_figure(comparison, test_set or comparison.sets[0]), file)
+    return _saved(curves_figure(comparison, test_set or comparison.sets[0]), file)
 
 
 def _saved(figure: Figure, file: str | Path | None) -> Figure:

@@ -22,7 +22,7 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
 from nmt.report.result_tables import heading
 from nmt.report.retention import resampled_words
-from nmt.report.style import GREY, Drawing, run_style, save_figure, shown, style
+from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, shown, style
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
@@ -31,6 +31,10 @@ PANEL = 2.75  # inches: two panels are as wide as the text of an ICLR page
 MAX_LABEL = 60  # letters of a label that are shown
 LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
+MANY = 8  # lines that one panel can show
+SMALL = (1.1, 0.85)  # inches: a panel of `systems_figure`
+ABREAST = 5  # such panels
+FAINT = "#CCCCCC"
 
 
 def draw_figures(
@@ -43,9 +47,9 @@ def draw_figures(
 ) -> list[Path]:
     """Draws the figures of a comparison, or of a single run, and returns their files.
 
-    For every test set it draws <set>-bleu-by-length and <set>-by-length-details, and for each run
-    with attention <set>-<run>-four (the paper's Figure 3); for a single run <set>-four and
-    <set>-heatmap-<id>.
+    For every test set it draws <set>-bleu-by-length and <set>-by-length-details, of more than two
+    systems <set>-bleu-by-system, and for each run with attention <set>-<run>-four (the paper's
+    Figure 3); for a single run <set>-four and <set>-heatmap-<id>.
 
     Args:
         heatmaps: number of heatmaps per test set, of sentences from short to long.
@@ -72,6 +76,9 @@ def draw_figures(
                 captions.append(f"{stem}: {text}\n")
                 figure = lengths_figure(comparison, name, keys, text if captioned else "")
                 written += save_figure(figure, folder / stem, formats)
+        if len(comparison.groups) > 2 and len(ranked_groups(comparison, name)):
+            figure = systems_figure(comparison, name)
+            written += save_figure(figure, folder / f"{name}-bleu-by-system", formats)
         for run in comparison.present(name) if heatmaps or several else []:
             rows = [row for row in run.alignments(name) if row["weights"] is not None]
             label = f"{name}-{run.label}" if several else name
@@ -129,6 +136,48 @@ def lengths_figure(
         wrapped = "\n".join(textwrap.wrap(caption, int(18 * width)))
         figure.supxlabel(wrapped, fontsize=6.5, color=GREY)
     return figure
+
+
+def ranked_groups(comparison: Comparison, test_set: str, key: str = "bleu") -> list[str]:
+    """Returns the groups that have a curve, the one with the highest median first."""
+    curves = comparison.curves.query("set == @test_set and key == @key and kind == 'score'")
+    return list(curves.groupby("name")["value"].median().sort_values(ascending=False).index)
+
+
+@style()
+def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> Drawing:
+    """Draws a small panel per system: its curve with its band, and those of the others in grey."""
+    names = ranked_groups(comparison, test_set, key)
+    curves = comparison.curves.query("set == @test_set and key == @key and kind == 'score'")
+    columns = min(ABREAST, len(names))
+    rows = -(-len(names) // columns)
+    size = SMALL[0] * columns, SMALL[1] * rows + 0.4
+    figure = Drawing(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, name in zip(grid.flat, names, strict=False):
+        for other, curve in curves.groupby("name"):
+            if other != name:
+                axes.plot(curve["words"], curve["value"], color=FAINT, lw=0.4)
+        own = curves[curves["name"] == name]
+        axes.fill_between(own["words"], own["low"], own["high"], color=COLOURS[0], alpha=0.25, lw=0)
+        axes.plot(own["words"], own["value"], color=COLOURS[0], lw=1.2)
+        axes.set_title(shown(name, 20), fontsize=6, pad=2)
+        _scale_words(axes, TICKS[1::3])
+        axes.tick_params(labelsize=5, length=2)
+    for axes in grid.flat[len(names) :]:
+        axes.remove()
+    for axes in grid[-2, len(names) - columns * (rows - 1) :] if rows > 1 else []:
+        axes.tick_params(labelbottom=True)
+    figure.supxlabel(f"{comparison.unit(test_set)} of the source sentence", fontsize=7)
+    figure.supylabel(heading(comparison.about[key]), fontsize=7)
+    return figure
+
+
+def curves_figure(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Drawing:
+    """Draws one panel for all systems, or for more than `MANY` a panel for each."""
+    if len(comparison.groups) > MANY and ranked_groups(comparison, test_set):
+        return systems_figure(comparison, test_set)
+    return lengths_figure(comparison, test_set, keys)
 
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
@@ -190,12 +239,16 @@ def _draw_score(
         bottom = min(0, low)
         axes.set_ylim(bottom, high + 0.05 * (high - bottom))
     axes.set_title(heading(comparison.about[key]))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(TICKS))
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
+    _scale_words(axes)
     for cap in training_caps(comparison):
         axes.axvline(cap, color=GREY, lw=0.7, linestyle=(0, (2, 2)), zorder=0)
+
+
+def _scale_words(axes: Axes, ticks: Sequence[int] = TICKS) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:

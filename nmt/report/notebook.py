@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any
 
 from nmt.report.comparison import Comparison
-from nmt.report.figures import lengths_figure
+from nmt.report.figures import curves_figure
 from nmt.report.result_tables import headline, names_of, retention_table
 from nmt.report.style import shown
 from nmt.report.table import number
@@ -43,7 +43,7 @@ class NotebookComparison(Comparison):
         if not self.sets:
             return None
         name = self.sets[0]
-        data, size = lengths_figure(self, name, ["bleu"])._repr_png_()
+        data, size = curves_figure(self, name, ["bleu"])._repr_png_()
         content = base64.b64encode(data).decode("ascii")
         parts = [
             f"<p><b>{escape(headline(self, name))}</b></p>",

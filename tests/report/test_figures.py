@@ -8,7 +8,7 @@ from PIL import Image
 
 from nmt.config.schema import Config
 from nmt.report.comparison import compare_finished
-from nmt.report.figures import caption, draw_figures, lengths_figure
+from nmt.report.figures import caption, curves_figure, draw_figures, lengths_figure, systems_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
 from nmt.report.style import advise_font, save_figure
@@ -67,9 +67,25 @@ def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
     assert max(Image.open(file).size) < 6200
 
 
+def test_each_system_has_a_small_panel_before_the_others_in_grey(comparison, monkeypatch):
+    curves = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
+    medians = curves.groupby("name")["value"].median().sort_values(ascending=False)
+    figure = systems_figure(comparison, "newstest")
+    assert [axes.get_title() for axes in figure.axes] == list(medians.index)
+    for axes, name in zip(figure.axes, medians.index, strict=True):
+        *others, own = axes.lines
+        assert len(others) == len(medians) - 1
+        assert own.get_ydata() == pytest.approx(curves.query("name == @name")["value"])
+        assert own.get_color() not in {line.get_color() for line in others}
+        assert len(axes.collections) == 1  # its band
+    monkeypatch.setattr("nmt.report.figures.MANY", len(medians) - 1)
+    assert curves_figure(comparison, "newstest").axes[0].get_title() == medians.index[0]
+
+
 def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison):
     figure = lengths_figure(comparison, "newstest")
     details = lengths_figure(comparison, "newstest", ["nll_per_word"])
+    assert curves_figure(comparison, "newstest").axes[0].get_title() == "BLEU, all"
     assert [axes.get_title() for axes in figure.axes[:4]] == [
         "BLEU, all",
         "BLEU, no UNK",

@@ -7,7 +7,7 @@ from typing import Any
 from nmt.config.commands import CompareConfig
 from nmt.report.comparison import build_comparison
 from nmt.report.page.builder import build_page
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, drawn_after, lines
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, barriers, drawn_after, lines
 from tests.report.page.elements import Elements
 
 pytestmark = IN_BROWSER
@@ -200,4 +200,33 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
     after = page.locator("#length-legend li").all_inner_texts()
     assert len(after) == len(before) + 1
     assert row.get_attribute("aria-pressed") == "true"
+    row.focus()
+    drawn_after(page, "#length-chart", lambda: row.press("Enter"))
+    assert row.evaluate("(button) => document.activeElement === button")
+    assert page.locator("#length-legend li").all_inner_texts() == before
+
+    def thick() -> int:
+        found = page.locator("#length-chart .concat_0_group .mark-line path[stroke-width='4']")
+        return int(found.count())
+
+    assert thick() == 1  # of the line whose name has the focus
+    row.evaluate("(button) => button.blur()")
+    assert thick() == 0
+    page.locator("#retention_t-table button.line", has_text="s07").first.hover()
+    assert thick() == 1
+    assert barriers(page) == []
     opened.close()
+
+
+def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
+    """Lengths that are not reached are longer than all others."""
+    table = page.locator("#retention_newstest-table")
+    for column, heading in enumerate(table.locator("thead th").all()):
+        heading.get_by_role("button").press("Enter")
+        assert heading.get_attribute("aria-sort") == "ascending"
+        if "lost" not in heading.inner_text():
+            continue
+        cells = table.locator(f"tbody tr td:nth-child({column + 1})").all_inner_texts()
+        unreached = [text.startswith(">") for text in cells]
+        assert unreached == sorted(unreached)
+        assert not all(unreached) or "50%" in heading.inner_text()

@@ -1,6 +1,8 @@
 // Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever
 // data.
 
+export const MANY = 8; // lines up to this number all have a colour
+
 export const DASHES = [
   [1, 0],
   [7, 3],
@@ -123,11 +125,14 @@ function lengthPanel({
       mark: { type: "line", strokeWidth: 1.2, strokeDash: [5, 3] },
       encoding: { x, y, color },
     });
+  const pointed = "datum.series === hovered";
+  const ink = { ...color, condition: { test: `datum.grey && ${pointed}`, value: theme.text } };
+  const strokeWidth = { value: 2.2, condition: { test: pointed, value: 4 } };
   if (curves.length)
     layer.push({
       data: { values: curves },
-      mark: { type: "line", strokeWidth: 2.2 },
-      encoding: { x, y, color, strokeDash, tooltip: along },
+      mark: { type: "line" },
+      encoding: { x, y, color: ink, strokeDash, strokeWidth, tooltip: along },
     });
   if (buckets.length)
     layer.push({
@@ -139,7 +144,7 @@ function lengthPanel({
 }
 
 /** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side
- * by side. */
+ * by side. The line of the series `hovered`, a signal, is thick; a grey one gets the colour of text. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -176,15 +181,17 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     ],
   };
   const narrow = width < 500;
+  const many = main.names.length > MANY; // the table below, their legend, is seen with the chart
   const beside = parts.map((part) =>
-    lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: 160 }),
+    lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: many ? 110 : 160 }),
   );
   return {
     description: `${main.title} by number of ${words}, ${main.names.length} lines`,
     config: config(theme),
+    params: [{ name: "hovered", value: "" }],
     spacing: 10,
     vconcat: [
-      lengthPanel({ ...main, ...shared, width, height: 300 }),
+      lengthPanel({ ...main, ...shared, width, height: many ? 240 : 300 }),
       bars,
       ...(narrow ? beside : beside.length ? [{ hconcat: beside, spacing: 20 }] : []),
     ],

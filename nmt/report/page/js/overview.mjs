@@ -1,11 +1,11 @@
 // Switches runs on and off, in the charts over length and over training and in the tables.
 
-import { lengthSpec, trainingSpec } from "./charts.mjs";
+import { MANY, lengthSpec, trainingSpec } from "./charts.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
-import { COLOURS, chartWidth, dataTable, draw, legend, sample, theme } from "./plots.mjs";
+import { COLOURS, chartWidth, dataTable, draw, hover, legend, sample, theme } from "./plots.mjs";
 import { bucketCounts, caps, comparedRows, looks, scoreRows, trainingRows } from "./series.mjs";
 import { matrix } from "./significance.mjs";
-import { MANY, chosen, markRows, spotlight } from "./spotlight.mjs";
+import { chosen, markRows, spotlight } from "./spotlight.mjs";
 import { onResize } from "./stepper.mjs";
 import { sortable } from "./tables.mjs";
 
@@ -110,7 +110,7 @@ export function startOverview(overview) {
       curves: [
         ...part.curves
           .filter(({ series }) => !light.lit(series))
-          .map((row) => ({ ...row, low: null, high: null })),
+          .map((row) => ({ ...row, low: null, high: null, grey: true })),
         ...lit(part.curves),
       ],
       constant: lit(part.constant),
@@ -144,10 +144,15 @@ export function startOverview(overview) {
     );
     legend(byId("length-legend"), names.filter(light.lit), light.look);
     byId("length-grey").hidden = names.every(light.lit);
+    byId("length-section").classList.toggle("many", names.length > MANY);
     for (const table of document.querySelectorAll(
       `[data-set="${CSS.escape(set.value)}"] table.sortable[id^="retention"]`,
     )) {
-      if (names.length > MANY) markRows(table, light, lengthChart);
+      if (names.length <= MANY) continue;
+      markRows(table, light, names, { switched: lengthChart, hovered: (name) => hover(element, name) });
+      const rows = [...table.tBodies[0].rows];
+      const ofScore = (row) => row.cells[1].textContent === overview.scores[metric.value].title;
+      for (const row of rows) row.hidden = rows.some(ofScore) && !ofScore(row);
     }
     const table = main.buckets.length
       ? main.buckets

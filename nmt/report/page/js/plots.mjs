@@ -68,6 +68,10 @@ export async function draw(element, spec) {
   element.dataset.drawn = String(turn);
 }
 
+/** Makes the line of a series stand out in the chart of an element; "" for none. */
+export const hover = (element, series) =>
+  drawings.get(element)?.view?.view.signal("hovered", series).runAsync();
+
 const OUTLINES = {
   circle: "M 17 6 a 4 4 0 1 0 8 0 a 4 4 0 1 0 -8 0",
   square: "M 17.5 2.5 h 7 v 7 h -7 Z",

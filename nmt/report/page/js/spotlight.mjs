@@ -1,9 +1,8 @@
 // With many lines, a chart shows a few in colour and the others in grey; rows of tables choose which.
 
+import { MANY } from "./charts.mjs";
 import { h } from "./dom.mjs";
 import { COLOURS, sample } from "./plots.mjs";
-
-export const MANY = 8; // lines up to this number all have a colour
 
 const GREY = { colour: COLOURS, variant: 0 };
 
@@ -40,20 +39,24 @@ export function spotlight(names, first, look) {
         ? { colour: place(name) % COLOURS, variant: Math.floor(place(name) / COLOURS) }
         : GREY,
     toggle(name) {
-      if (on.includes(name)) on.splice(place(name), 1);
-      else on.push(name);
+      const free = on.indexOf(null);
+      if (on.includes(name)) on[place(name)] = null;
+      else on[free < 0 ? on.length : free] = name; // the others keep their colours
       return true;
     },
   };
 }
 
-/** Puts a sample of the line before each name in the first column of a table, which switches it on and
- * off. */
-export function markRows(table, light, switched) {
+/** Makes a table the legend of a chart: in its first column a sample of each line is a button that switches
+ * its colour on and off. A row that the pointer or the focus is in calls `hovered` with its name. */
+export function markRows(table, light, names, { switched, hovered }) {
   for (const row of table.tBodies[0].rows) {
     const heading = row.cells[0];
     const name = heading.dataset.name ?? heading.textContent;
     heading.dataset.name = name;
+    if (!names.includes(name)) continue;
+    row.onpointerenter = () => hovered(name);
+    row.onpointerleave = () => hovered("");
     const button = h(
       "button",
       {
@@ -61,13 +64,15 @@ export function markRows(table, light, switched) {
         class: "line",
         "aria-pressed": String(light.lit(name)),
         title: `Show ${name} in colour`,
-        onclick: () => {
-          if (light.toggle(name)) switched();
-        },
+        onclick: () => light.toggle(name) && switched(),
+        onfocus: () => hovered(name),
+        onblur: () => hovered(""),
       },
       sample(light.look(name)),
       h("span", { text: name }),
     );
+    const focused = heading.contains(document.activeElement);
     heading.replaceChildren(button);
+    if (focused) button.focus();
   }
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { MANY, chosen, spotlight } from "../../../../nmt/report/page/js/spotlight.mjs";
+import { MANY } from "../../../../nmt/report/page/js/charts.mjs";
+import { chosen, spotlight } from "../../../../nmt/report/page/js/spotlight.mjs";
 
 const curve = (series, values) => values.map((value, i) => ({ series, words: 10 * (i + 1), value }));
 const curves = [
@@ -29,7 +30,9 @@ test("few lines keep their looks, of many the others are grey until they are swi
   const grey = many.look("s0");
   assert.ok(many.toggle("s0"));
   assert.notDeepEqual(many.look("s0"), grey);
+  const colours = many.look("s5");
   many.toggle("s2");
+  assert.deepEqual(many.look("s5"), colours);
   assert.deepEqual(names.filter(many.lit), ["s0", "s5"]);
 });
 
