@@ -75,7 +75,7 @@ def test_each_system_has_a_small_panel_before_the_others_in_grey(comparison, mon
     for axes, name in zip(figure.axes, medians.index, strict=True):
         *others, own = axes.lines
         assert len(others) == len(medians) - 1
-        assert own.get_ydata() == pytest.approx(curves.query("name == @name")["value"])
+        assert own.get_ydata() == pytest.approx(curves.loc[curves["name"] == name, "value"])
         assert own.get_color() not in {line.get_color() for line in others}
         assert len(axes.collections) == 1  # its band
     monkeypatch.setattr("nmt.report.figures.MANY", len(medians) - 1)

@@ -4,50 +4,53 @@
 
 import { svg } from "./dom.mjs";
 
-const SLANT = 55;
 const LEAST = 0.004;
+const SLANT = 55; // degrees of the column labels, upright where columns are narrow
+const FONT = 12;
+const SMALL = { cell: 8, font: 9 }; // the smallest that can be read; larger pictures scroll
 
-function textWidth(words) {
-  return Math.min(175, 14 + 7.4 * Math.max(...words.map((word) => word.length)));
-}
+const textWidth = (words, font) =>
+  Math.min(14.6 * font, 14 + 0.62 * font * Math.max(...words.map((word) => word.length)));
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
-/** Size of a cell and of the margins for the given words and room. */
+/** Size of a cell, of the letters and of the margins for the given words and room. */
 export function layout(source, target, room, foot = 6) {
-  const left = textWidth(target.map(short));
-  const label = textWidth(source.map(short));
-  const top = Math.round(label * Math.sin((SLANT * Math.PI) / 180)) + 14;
-  // how far a label reaches beyond its column: the last one is short
-  const flat = Math.cos((SLANT * Math.PI) / 180);
-  const right =
-    6 +
-    Math.round(
-      Math.max(...source.map((word, j) => textWidth([short(word)]) * flat - (source.length - 1 - j) * 11)),
+  const sized = (slant, font) => {
+    const left = textWidth(target.map(short), font);
+    const label = textWidth(source.map(short), font);
+    const top = Math.round(label * Math.sin((slant * Math.PI) / 180)) + 14;
+    const flat = Math.cos((slant * Math.PI) / 180);
+    // how far a label reaches beyond its column: the last one is short
+    const beyond = source.map(
+      (word, j) => textWidth([short(word)], font) * flat - (source.length - 1 - j) * 11,
     );
-  const fitting = Math.floor((room - left - right) / source.length);
-  const cell = fitting < 11 ? 14 : Math.min(28, fitting); // small cells avoid scrolling, but must be readable
-  return {
-    cell,
-    left,
-    top,
-    right,
-    width: left + cell * source.length + right,
-    height: top + cell * target.length + foot,
+    const right = 6 + Math.round(Math.max(...beyond));
+    const cell = Math.min(28, Math.floor((room - left - right) / source.length));
+    return { cell, font, slant, left, top, right };
   };
+  let size = sized(SLANT, FONT);
+  if (size.cell < 14) {
+    size = sized(90, SMALL.font);
+    size.cell = Math.max(SMALL.cell, Math.min(14, size.cell));
+  }
+  const { cell, left, top, right } = size;
+  const [width, height] = [left + cell * source.length + right, top + cell * target.length + foot];
+  return { ...size, width, height };
 }
 
 /** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
 export function heatmap(element, decoding, { choose, label }) {
   const { source, target, weights } = decoding;
   const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
-  const { cell, left, top } = size;
+  const { cell, left, top, font, slant } = size;
+  const shift = slant === 90 ? 0.5 * cell + 0.35 * font : 0.62 * cell;
   const columns = source.map((word, j) =>
     svg(
       "text",
       {
         class: "source",
-        transform: `translate(${left + (j + 0.62) * cell} ${top - 8}) rotate(-${SLANT})`,
+        transform: `translate(${left + j * cell + shift} ${top - 8}) rotate(-${slant})`,
         text: short(word),
       },
       svg("title", { text: word }),
@@ -76,11 +79,14 @@ export function heatmap(element, decoding, { choose, label }) {
   });
   // labels stay in view when cells scroll: column labels are a separate drawing, row labels are moved
   const edge = top - 7;
+  const { width } = size;
+  const style = `font-size: ${font}px`;
   const drawing = (from, height, attributes) =>
-    svg("svg", { width: size.width, height, viewBox: `0 ${from} ${size.width} ${height}`, ...attributes });
+    svg("svg", { width, height, viewBox: `0 ${from} ${width} ${height}`, style, ...attributes });
   const head = drawing(0, edge, { class: "columns", "aria-hidden": "true" });
   const picture = drawing(edge, size.height - edge, { role: "img", "aria-label": label });
-  head.append(...columns);
+  const corner = svg("rect", { class: "margin", width: left - 2, height: edge });
+  head.append(...columns, corner);
   const labels = svg(
     "g",
     {},
@@ -99,7 +105,9 @@ export function heatmap(element, decoding, { choose, label }) {
     frame,
     labels,
   );
-  element.onscroll = () => labels.setAttribute("transform", `translate(${element.scrollLeft} 0)`);
+  element.onscroll = () => {
+    for (const part of [labels, corner]) part.setAttribute("transform", `translate(${element.scrollLeft} 0)`);
+  };
   picture.addEventListener("click", ({ clientY }) => {
     const i = Math.floor((clientY - picture.getBoundingClientRect().top + edge - top) / cell);
     if (i >= 0 && i < target.length) choose(i);

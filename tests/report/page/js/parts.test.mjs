@@ -320,10 +320,12 @@ test("translations are filtered by length and text, and sorted", () => {
   assert.deepEqual(ids({ most: 35, least: 0 }), [1, 2, 3]);
 });
 
-test("cells fill the room between fourteen and twenty-eight pixels", () => {
+test("cells fill the room between eight and twenty-eight pixels, long sentences in smaller letters", () => {
   const words = (count) => Array(count).fill("word");
   assert.equal(layout(words(5), words(7), 1000).cell, 28);
-  assert.equal(layout(words(61), words(60), 300).cell, 14);
+  const { width, font } = layout(words(37), words(37), 507);
+  assert.ok(width <= 507 && font >= 9);
+  assert.equal(layout(words(61), words(60), 300).cell, 8);
   const { cell, left, right } = layout(words(30), words(30), 700);
   assert.ok(left + 30 * cell + right <= 700);
   assert.ok(cell > 14);
