@@ -15,6 +15,7 @@ from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
 from nmt.report import result_tables
 from nmt.report.comparison import Comparison, build_comparison
+from nmt.report.page.payload import overview
 from nmt.report.system_files import OUTPUT as OUTPUTS
 from nmt.report.system_files import find_languages, read_texts
 from nmt.report.systems import read_systems
@@ -277,6 +278,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
     )
     table = result_tables.domains_table(found, "news")
     assert [*table.frame] == ["Runs", "Score", "all", "easy", "hard", "adjusted"]
+    assert overview(found)["sets"]["news"]["domains"] == ["easy", "hard", "adjusted"]
 
 
 def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:

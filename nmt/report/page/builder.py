@@ -92,6 +92,7 @@ def build_page(
                 "name": name,
                 "headline": result_tables.headline(comparison, name),
                 "retention": result_tables.retention_table(comparison, name),
+                "domains": result_tables.domains_table(comparison, name),
                 "lengths": result_tables.lengths_table(comparison, name, keys=["bleu"]),
                 "scores": result_tables.scores_table(comparison, name),
                 "seeds": result_tables.seeds_table(comparison, name),

@@ -62,6 +62,9 @@ def overview(comparison: Comparison) -> dict[str, Any]:
                     set(compared.loc[compared["set"] == name, ["name", "other"]].stack()),
                     key=groups.index,
                 ),
+                "domains": comparison.curves.query("set == @name and kind == 'domain'")["other"]
+                .unique()
+                .tolist(),
             }
             for name in comparison.sets
         },

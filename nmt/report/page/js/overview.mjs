@@ -20,6 +20,12 @@ const comparedCaption = (control, level) =>
   `Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ` +
   `${control} (0 for differences, 1 for ratios), the systems differ.`;
 
+const domainTitle = (domain) => (domain === "adjusted" ? "adjusted for domain" : `in ${domain}`);
+const domainCaption = (domain) =>
+  domain === "adjusted"
+    ? "Sentences are weighed so that every domain has the same share at all lengths."
+    : `Sentences of the domain ${domain} alone.`;
+
 /** Starts the sections about whole runs; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
@@ -83,7 +89,7 @@ export function startOverview(overview) {
   }
 
   async function lengthChart() {
-    // a score itself, or its difference or ratio to a control
+    // a score, of a domain too, or its difference or ratio to a control
     const [kind, control] = compared.value.split("\n");
     const groups = together.checked || kind !== "score";
     const rows = (key) =>
@@ -94,9 +100,9 @@ export function startOverview(overview) {
       const { title, digits, ratio } = overview.scores[key];
       return {
         ...rows(key),
-        title: { score: "", difference: "Difference of ", ratio: "Ratio of " }[kind] + title,
+        title: ({ difference: "Difference of ", ratio: "Ratio of " }[kind] ?? "") + title,
         digits: digits + (kind === "ratio"),
-        zero: kind === "score" && !ratio,
+        zero: ["score", "domain"].includes(kind) && !ratio,
         level: { difference: 0, ratio: 1 }[kind],
       };
     };
@@ -118,7 +124,7 @@ export function startOverview(overview) {
     });
     const element = byId("length-chart");
     const parts =
-      metric.value === "bleu"
+      metric.value === "bleu" && kind !== "domain"
         ? ["brevity_penalty", "bleu_precisions"].filter((key) => overview.scores[key])
         : [];
     const common = {
@@ -159,7 +165,8 @@ export function startOverview(overview) {
       : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
     byId("length-note").textContent =
-      kind === "score" ? overview.sets[set.value].caption : comparedCaption(control, overview.level);
+      { score: overview.sets[set.value].caption, domain: domainCaption(control) }[kind] ??
+      comparedCaption(control, overview.level);
   }
   async function trainingChart() {
     const rows = trainingRows(overview, training.value, on, together.checked);
@@ -193,16 +200,17 @@ export function startOverview(overview) {
         .map((key) => [key, overview.scores[key].title]);
     setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
     setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
-    const { controls } = overview.sets[set.value];
+    const { controls, domains } = overview.sets[set.value];
     const kinds = [
       ["difference", "minus"],
       ["ratio", "divided by"],
     ];
     setOptions(compared, [
       ["score", "the score"],
+      ...domains.map((name) => [`domain\n${name}`, domainTitle(name)]),
       ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`])),
     ]);
-    byId("compared-field").hidden = controls.length < 2;
+    byId("compared-field").hidden = controls.length < 2 && !domains.length;
   }
   function significance() {
     const rows = ofSet(overview.differences).filter(({ score }) => score === tested.value);
