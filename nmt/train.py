@@ -28,14 +28,16 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
 
     Returns the score of the best checkpoint, for a sweeper to optimise.
     """
-    with stop.deferring():  # a library might catch an exception during its imports
-        from nmt.inference.live_export import export_live
-        from nmt.inference.test_sets import evaluate, read_sets, translate_set
-        from nmt.training.fit import Training
-        from nmt.training.on_every_rank import on_every_rank
-        from nmt.training.outcome import describe_model, describe_run
-        from nmt.training.publish import publish
-        from nmt.training.run import make_training_run
+    stop.importing = True
+    from nmt.inference.live_export import export_live
+    from nmt.inference.test_sets import evaluate, read_sets, translate_set
+    from nmt.training.fit import Training
+    from nmt.training.on_every_rank import on_every_rank
+    from nmt.training.outcome import describe_model, describe_run
+    from nmt.training.publish import publish
+    from nmt.training.run import make_training_run
+
+    stop.importing = False
 
     run = make_training_run(composed, stop)
     training = Training(run, stop)

@@ -35,7 +35,7 @@ from nmt.config.commands import TrainConfig
 from nmt.config.keys import INCIDENTAL, effect_of
 from nmt.config.overrides import flatten
 from nmt.utils.commands import override_key, quoted
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked
 from nmt.utils.startup import shared_cores
 
@@ -224,15 +224,6 @@ def visible_gpus() -> list[str]:
     if listed is None:
         return [str(index) for index, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
     return [name.strip() for name in listed.split(",") if name.strip() not in ("", "-1")]
-
-
-def describe_exit(code: int) -> str:
-    """Describes an exit code; a negative one is the signal that killed the process."""
-    if code == 0:
-        return "finished"
-    with contextlib.suppress(ValueError):
-        return f"stopped by {signal.Signals(-code if code < 0 else code - 128).name}"
-    return f"{'refused' if code == 2 else 'failed'} (exit code {code})"
 
 
 class ExitCode(Callback):

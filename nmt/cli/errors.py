@@ -20,7 +20,7 @@ from nmt.config.commands import TrainConfig
 from nmt.config.keys import described, entries
 from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
-from nmt.utils.environment import rank
+from nmt.utils.environment import rank, rank_and_world
 from nmt.utils.errors import InputError, Interrupted, RunError, causes, full_disk
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
@@ -52,8 +52,9 @@ def exiting() -> Iterator[None]:
     except RunError as failure:
         _end(1, failure)
     except Interrupted as stopped:
-        # torchrun and srun treat a code above 0 as a crash, and would kill rank 0
-        _end(0 if rank() else 128 + stopped.signal, stopped)
+        # After the ranks have joined, torchrun, srun and `RankLauncher` would take a code above 0
+        # for a crash and kill rank 0, which may be writing a checkpoint.
+        _end(0 if rank_and_world()[0] else 128 + stopped.signal, stopped)
     except KeyboardInterrupt:
         _end(130, "stopped by Ctrl-C")
     except BrokenPipeError:  # the reader has closed the pipe: `nmt translate … | head`

@@ -141,9 +141,6 @@ class StopOnSignal(pl.Callback):
         self.last = last
         self._saved_at = -1  # update of the last checkpoint
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.stop.install()  # replaces the handlers that Lightning has installed
-
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:

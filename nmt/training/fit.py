@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-import signal
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
-from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
@@ -87,7 +85,7 @@ class Training:
         target_of("optimizer", vars(config.optimizer))
         if target_of("optimizer.schedule", config.optimizer.schedule) is ReduceLROnPlateau:
             raise InputError("optimizer.schedule: ReduceLROnPlateau needs a score; choose another")
-        self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
+        self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers, stop)
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
@@ -118,9 +116,6 @@ class Training:
                 # `weights_only` is an option of torch.load: the optimizer is restored, too
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException as error:
-            launcher = trainer.strategy.launcher
-            if isinstance(launcher, _SubprocessScriptLauncher):
-                launcher.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
             if isinstance(error, MisconfigurationException):  # such as a score that nobody logs
                 raise InputError(first_line(error)) from error
             if isinstance(error, RuntimeError) and FAILED_GPU.search(str(error)):

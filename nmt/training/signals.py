@@ -2,7 +2,8 @@
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal takes effect between updates. At any other time the run ends at once, since
-everything worth keeping is on disk. A Ctrl-C after an earlier signal ends the run at once.
+everything worth keeping is on disk; `nmt.training.rank_launcher` sees to it while ranks join. A Ctrl-C
+after an earlier signal ends the run at once.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM gives a
 preempted job the time `GraceTime`, then kills and requeues it. If the job ends within this time, SLURM
@@ -21,11 +22,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from nmt.utils.commands import command_line, quoted
 from nmt.utils.environment import job_id, rank
-from nmt.utils.errors import Interrupted
+from nmt.utils.errors import Interrupted, exit_at_once
 
 log = logging.getLogger(__name__)
 
@@ -37,17 +38,20 @@ class Stop:
 
     Attributes:
         number: the number of the signal that was received, or 0.
+        importing: whether a signal ends the process without an exception.
         deferred: whether a signal is only stored in `number`, for the training loop to check.
         ended: whether the run is already ending, so that further signals are ignored.
         trusted: code outside nmt that the checkpoint needs. The resume command names it in `trust`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, requeue: bool = False) -> None:
         self.number = 0
+        self.importing = False
         self.deferred = False
         self.ended = False
         self.trusted: list[str] = []
         self._folder = folder
+        self._requeue = requeue
         self._process = os.getpid()
 
     @contextlib.contextmanager
@@ -94,9 +98,30 @@ class Stop:
             return
         repeated = self.number and number == signal.SIGINT  # Ctrl-C, not the first signal
         self.number = number
+        if self.importing:
+            self.exit(number)  # libraries catch exceptions during their imports
         if repeated or not self.deferred:
             raise self.interrupted(number)
         log.warning("%s received; the run will stop soon", signal.Signals(number).name)
+
+    def exit(self, number: int, prefix: str = "") -> NoReturn:
+        """Ends the process without an exception."""
+        self.requeue(number)
+        code = 128 + number
+        if rank():
+            os._exit(code)  # rank 0 has the message
+        exit_at_once(code, f"{prefix}{self.interrupted(number)}")
+
+    def requeue(self, number: int) -> None:
+        """Requeues this SLURM job after SIGUSR1 and after a preemption, if that was asked for."""
+        self.ended = True  # SLURM sends SIGTERM to a job that is requeued
+        if "SLURM_JOB_ID" in os.environ and rank() == 0:
+            warned = number == signal.SIGUSR1
+            if warned or (number == signal.SIGTERM and preempted()):
+                if self._requeue:
+                    requeue_job()
+                else:
+                    log.warning("the job was not requeued; that needs resume=auto")
 
 
 @contextlib.contextmanager
@@ -107,19 +132,12 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         folder: the run's folder.
         requeue: whether to requeue a SLURM job after SIGUSR1 and after a preemption.
     """
-    stop = Stop(folder)
+    stop = Stop(folder, requeue=requeue)
     before = stop.install()
     try:
         yield stop
     except Interrupted as stopped:
-        stop.ended = True  # SLURM sends SIGTERM to a job that is requeued
-        if "SLURM_JOB_ID" in os.environ and rank() == 0:
-            warned = stopped.signal == signal.SIGUSR1
-            if warned or (stopped.signal == signal.SIGTERM and preempted()):
-                if requeue:
-                    requeue_job()
-                else:
-                    log.warning("the job was not requeued; that needs resume=auto")
+        stop.requeue(stopped.signal)
         raise
     finally:
         for number, handler in before.items():

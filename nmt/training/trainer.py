@@ -18,12 +18,15 @@ from pytorch_lightning.callbacks import Checkpoint, ModelCheckpoint
 from pytorch_lightning.loggers import Logger
 from pytorch_lightning.plugins.environments import LightningEnvironment, SLURMEnvironment
 from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.strategies.launchers import _SubprocessScriptLauncher
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 
 from nmt.config.code import errors_naming
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
+from nmt.training.rank_launcher import RankLauncher
+from nmt.training.signals import Stop
 from nmt.utils.devices import resolve_accelerator, resolve_precision
 from nmt.utils.environment import is_srun_task
 from nmt.utils.errors import InputError, first_line
@@ -45,6 +48,7 @@ def make_trainer(
     folder: Path,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
+    stop: Stop | None = None,
 ) -> pl.Trainer:
     """Builds Lightning's Trainer.
 
@@ -52,6 +56,7 @@ def make_trainer(
         arguments: section `trainer` of the configuration; names and values are Lightning's own.
         folder: the run's folder.
         callbacks: the callbacks; on a terminal Lightning adds its progress bar.
+        stop: handles signals, if anything does.
 
     Raises:
         InputError: if an argument is unknown or has the wrong type, or if Lightning refuses it.
@@ -82,7 +87,11 @@ def make_trainer(
         )
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
         raise InputError(f"trainer: {first_line(error)}") from error
-    # Lightning's SIGTERM broadcast synchronizes the GPU at each batch.
+    if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+        trainer.strategy._launcher = RankLauncher(trainer.strategy, stop)
+    # Lightning's handler of SIGTERM communicates, which deadlocks while another rank communicates.
+    trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
+    # Its broadcast of SIGTERM synchronizes the GPU at each batch.
     # `nmt.training.callbacks.StopOnSignal` synchronizes only every few updates.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer

@@ -1,7 +1,11 @@
 """The exceptions that end a command with a message and an exit code, without a traceback."""
 
+import contextlib
 import errno
+import os
+import signal
 from collections.abc import Iterator
+from typing import NoReturn
 
 
 class InputError(Exception):
@@ -49,3 +53,18 @@ def first_line(error: BaseException) -> str:
     ('too long', 'KeyError')
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def describe_exit(code: int) -> str:
+    """Describes an exit code; a negative one is the signal that killed the process."""
+    if code == 0:
+        return "finished"
+    with contextlib.suppress(ValueError):
+        return f"stopped by {signal.Signals(-code if code < 0 else code - 128).name}"
+    return f"{'refused' if code == 2 else 'failed'} (exit code {code})"
+
+
+def exit_at_once(code: int, message: str) -> NoReturn:
+    """Ends the process from a thread, or where an exception would be caught; nothing is cleaned up."""
+    os.write(2, f"nmt: {message}\n".encode())
+    os._exit(code)

@@ -13,12 +13,12 @@ import yaml
 from omegaconf import open_dict
 
 from hydra_plugins.nmt_process_launcher.launcher import (
-    describe_exit,
     text_has_changed,
     visible_gpus,
 )
 from nmt.config.loading import load
 from nmt.data.preparation import prepare
+from nmt.utils.errors import describe_exit
 from tests.helpers.processes import TINY, Ended, Process, run, start
 
 APP = """

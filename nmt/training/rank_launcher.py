@@ -1,0 +1,97 @@
+"""Launches the other ranks of a run, and ends the run if one of them fails."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
+
+from nmt.training.signals import SIGNALS, Stop
+from nmt.utils.environment import rank
+from nmt.utils.errors import RunError, describe_exit, exit_at_once
+
+POLL_S = 0.2
+
+
+class RankLauncher(_SubprocessScriptLauncher):
+    """Lightning's launcher, but a failure of one rank ends the run with a message.
+
+    Lightning kills rank 0 without one. It also changes torch's threads, which `threads` sets.
+
+    A rank waits for the others in C++, where Python cannot call its signal handlers. Until all ranks have
+    joined there is nothing to save, and a thread ends the process upon a signal.
+
+    Args:
+        strategy: the Trainer's strategy.
+        stop: handles signals; None leaves them to their handlers.
+    """
+
+    def __init__(self, strategy: Any, stop: Stop | None) -> None:
+        super().__init__(strategy.cluster_environment, strategy.num_processes, strategy.num_nodes)
+        self.stop = stop
+        self._watcher: threading.Thread | None = None
+        self._ending = False  # this rank's own exception ends the run
+
+    def launch(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        trainer: pl.Trainer | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Launches the ranks, unless torchrun or SLURM did, and calls `function` on this one.
+
+        Raises:
+            RunError: if another rank has failed.
+        """
+        environment = self.cluster_environment
+        environment.validate_settings(num_devices=self.num_processes, num_nodes=self.num_nodes)
+        if not environment.creates_processes_externally:
+            self._call_children_scripts()
+        if self._watcher is None:
+            received, sent = os.pipe()
+            os.set_blocking(sent, False)
+            if self.stop is not None:
+                signal.set_wakeup_fd(sent)
+            self._watcher = threading.Thread(target=self._watch, args=(received,), daemon=True)
+            self._watcher.start()
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            self._ending = True
+            if isinstance(error, RuntimeError):  # such as a connection that another rank has closed
+                time.sleep(POLL_S)
+                if failure := self._failure():
+                    raise RunError(failure) from error
+            raise
+        finally:
+            if self._ending:
+                self.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
+
+    def _watch(self, received: int) -> None:
+        """Ends this process if another rank has failed, or upon a signal before all have joined."""
+        while not self._ending:
+            if select.select([received], [], [], POLL_S)[0]:
+                number = os.read(received, 1)[0]
+                if self.stop and number in SIGNALS and not torch.distributed.is_initialized():
+                    self.kill(signal.SIGKILL)
+                    self.stop.exit(number, f"rank {rank()}: ")
+            elif (failure := self._failure()) and not self._ending:
+                self.kill(signal.SIGKILL)
+                exit_at_once(1, failure)
+
+    def _failure(self) -> str:
+        """Names the first rank that has failed, and says how; empty if there is none."""
+        first = self.cluster_environment.node_rank() * self.num_processes
+        for number, process in enumerate(self.procs, first + 1):
+            if code := process.poll():
+                return f"rank {number}: {describe_exit(code)}"
+        return ""
