@@ -289,8 +289,9 @@ class SetComparison:
         self.stored = self.stored[self.stored["set"] == name]
         keys = set(self.stored["score"])
         language = next((run.language for run in self.runs if run.language), None)
-        own = choose_scores([k for k in REGISTERED if k in keys] or None, language=language)
-        chosen = own if wanted is None else choose_scores(wanted, "scores", language)
+        stored = [key for key in REGISTERED if key in keys]
+        chosen = choose_scores(stored or None if wanted is None else wanted, "scores", language)
+        own = choose_scores(stored, language=language)
         self.tested = [*chosen, *added]
         self.keys = [score.key for score in self.tested if score.by_length]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
