@@ -245,7 +245,7 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
     """Computes the percentages of a row."""
     expected = truth(plan)
     generator = np.random.default_rng(1)
-    kept = expected.relative().at(LONG)
+    kept = expected.relative.at(LONG)
     fall = FALLS[plan.fall]
     simple = not (plan.documents or plan.truncated)
     exact = unsmoothed_retention(fall, SEEDS[plan.seeds]) if simple else np.nan
@@ -273,7 +273,7 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
         band.append(np.mean((low <= goal)[known] & (goal <= high)[known]))
-        found = curve.relative().at(LONG)
+        found = curve.relative.at(LONG)
         if not np.isfinite(found.score):
             continue  # too few matches at 10 or 50 words
         below, above = found.interval()

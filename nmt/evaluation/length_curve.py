@@ -269,8 +269,9 @@ class Curve:
         ]
         return combined(values, int(self.kernel.sentences[below]), self.documents)
 
+    @cached_property
     def relative(self) -> Curve:
-        """Divides the curve by its value at the short length; NaN if it is unknown or not positive.
+        """The curve divided by its value at the short length; NaN if that is unknown or not positive.
 
         For several runs it is the ratio of their means.
         """
@@ -289,7 +290,7 @@ class Curve:
             Length, lower and upper end. Each is None if the curve (for the ends: the lower and upper
             edge of its band) does not fall so far where it is known.
         """
-        curve = self.relative()
+        curve = self.relative
         parts = (curve.score, *curve.band())
         beyond = self.lengths >= self.kernel.short * (1 - 1e-9)
         return tuple(_first_below(self.lengths, part, 1 - share, beyond) for part in parts)
@@ -402,8 +403,8 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
     Both relate to the score at the short length, on the same sentences. Negative: long sentences lose more
     than a constant error rate explains.
     """
-    (own,) = curve.relative().samples
-    (simulated,) = constant.relative().samples
+    (own,) = curve.relative.samples
+    (simulated,) = constant.relative.samples
     return replace(curve, samples=[own - simulated], influence=None)
 
 

@@ -94,6 +94,7 @@ def _test(
     by_chance = deltas[1:][~np.isnan(deltas[1:])]
     by_chance = np.abs(by_chance - by_chance.mean())
     enough = sentences >= FEWEST
+    drawn = "sentences" if documents is None else "documents"
     if documents is not None:
         enough = enough and documents > 1
         by_chance = by_chance * widening(max(documents, 2))
@@ -104,7 +105,7 @@ def _test(
         "delta": float(delta),
         "low": low,
         "high": high,
-        "interval": "sentences" if documents is None else "documents",
+        "interval": "" if low is None else drawn,
         "p": float(p) if enough else None,
     }
 

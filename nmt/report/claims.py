@@ -333,7 +333,7 @@ def _statistics(claim: Claim, curve: Curve) -> np.ndarray:
     """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
     if claim.statistic == "score":
         return curve.samples[0][:, :, 0]
-    kept = curve.relative().samples[0]
+    kept = curve.relative.samples[0]
     return kept[:, :, 1] if kept.shape[2] == 2 else np.full((1, 1), np.nan)
 
 

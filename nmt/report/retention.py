@@ -147,7 +147,7 @@ def retention_rows(
                 continue
             longest = float(curve.lengths[-1])
             long = min(scale.long, int(longest + 1e-9))
-            own = curve.relative()
+            own = curve.relative
             first = curve.at(scale.short)
             last = curve.at(long)
             kept = own.at(long)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -185,15 +186,19 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
         InputError: if it cannot be read or has none of the columns `names`, if any are given.
     """
     file = check_file(path, key)
-    if ".jsonl" in file.suffixes:
-        table = pd.DataFrame(read_rows(file))
-    else:
-        with refuse_unreadable(f"{key}={path}", "a table with a heading"):
-            # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
-            table = pd.read_csv(
-                file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
-                keep_default_na=False, na_values=[""],
-            )  # fmt: skip
+    table = _parsed(file, key, file.stat().st_mtime_ns)
     if names and not set(names) & set(table):
         raise InputError(f"{key}={path}: no column {' or '.join(names)}")
     return table
+
+
+@lru_cache(maxsize=1)  # a table of many systems is read once
+def _parsed(file: Path, key: str, changed: int) -> pd.DataFrame:
+    if ".jsonl" in file.suffixes:
+        return pd.DataFrame(read_rows(file))
+    with refuse_unreadable(f"{key}={file}", "a table with a heading"):
+        # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
+        return pd.read_csv(
+            file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
+            keep_default_na=False, na_values=[""],
+        )  # fmt: skip

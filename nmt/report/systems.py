@@ -180,7 +180,10 @@ def read_systems(
             key = f"systems.{system}.{name}"
             test_set, _, size = name.partition(POSITION_OF)
             text = own[test_set] if own else _text_of(runs, test_set)
-            lines = read_texts(output.file, key, [output.column] if output.column else OUTPUT)
+            if output.column:
+                lines = read_texts(output.file, "systems", [output.column])
+            else:
+                lines = read_texts(output.file, key, OUTPUT)
             if size:
                 used = _text_of(runs, name) if name in sets else text
                 run.records[name] = text.cut(lines, int(size), len(used.records), key)

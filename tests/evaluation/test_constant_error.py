@@ -101,6 +101,6 @@ def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references,
     measured = {"given": own, "constant": measure_constant_error([given], own)}
     curves = length_curves(measured, ["bleu"])["bleu"]
     apart = excess_retention(curves["given"], curves["constant"]).at(50)
-    kept = [curves[name].relative().at(50).score for name in measured]
+    kept = [curves[name].relative.at(50).score for name in measured]
     assert apart.score == pytest.approx(kept[0] - kept[1])
     assert (apart.interval()[1] < 0) is falls

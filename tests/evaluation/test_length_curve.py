@@ -90,7 +90,7 @@ def test_sums_are_those_of_the_sentences_drawn():
 def test_the_ends_are_those_of_a_power_law():
     lengths = np.repeat(np.arange(4, 100), 40)
     curve = curve_of(lengths, words_and_hits(lengths, (lengths / 4.0) ** -0.5), resamples=200)
-    kept = curve.relative().at(LONG)
+    kept = curve.relative.at(LONG)
     assert kept.score == pytest.approx(5**-0.5, rel=0.01)
     for share in LOST:
         length, low, high = curve.lost(share)
@@ -99,7 +99,7 @@ def test_the_ends_are_those_of_a_power_law():
     assert curve.lost(0.9) == (None, None, None)
     flat = curve_of(lengths, words_and_hits(lengths, 0.4), resamples=200)
     assert flat.lost(0.1) == (None, None, None)
-    assert flat.relative().at(LONG).score == pytest.approx(1)
+    assert flat.relative.at(LONG).score == pytest.approx(1)
 
 
 def test_a_ratio_varies_as_the_delta_method_says():
@@ -108,7 +108,7 @@ def test_a_ratio_varies_as_the_delta_method_says():
     ends = {"short": np.array([0.8, 0.7, 0.75]), "long": np.array([0.4, 0.3, 0.2])}
     share = [np.where(lengths < 25, a, b) for a, b in zip(*ends.values(), strict=True)]
     curve = curve_of(lengths, *(words_and_hits(lengths, each) for each in share), resamples=300)
-    found = curve.relative().at(LONG)
+    found = curve.relative.at(LONG)
     expected = 0.3 / 0.75
     residuals = (ends["long"] - expected * ends["short"]) / 0.75
     assert found.score == pytest.approx(expected, abs=1e-6)

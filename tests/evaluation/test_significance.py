@@ -25,8 +25,9 @@ def systems():
     return texts, tables, np.array([len(reference) for _, reference in texts["a"]])
 
 
-def rows_of(tables, lengths, resamples=300, combine=bleu):
-    return list(paired_differences(tables, combine, np.array(lengths), EDGES, resamples))
+def rows_of(tables, lengths, resamples=300, combine=bleu, documents=None):
+    lengths = np.array(lengths)
+    return list(paired_differences(tables, combine, lengths, EDGES, resamples, documents))
 
 
 def p_by_hand(a, b, trials):
@@ -55,6 +56,14 @@ def test_scores_intervals_and_p_by_hand(systems, pair):
         assert row["p"] == pytest.approx(p, abs=1e-12)
     assert rows[0]["p_corrected"] == rows[0]["p"]
     assert [row["p_corrected"] for row in rows[1:]] == holm([row["p"] for row in rows[1:]])
+
+
+def test_one_document_has_no_interval(systems):
+    """Of a bucket that lies in one document nothing can be drawn."""
+    _, tables, lengths = systems
+    documents = np.where(lengths > 40, 0, np.arange(len(lengths)))
+    [*_, last] = rows_of({name: tables[name] for name in "ab"}, lengths, documents=documents)
+    assert (last["low"], last["interval"], last["p"]) == (None, "", None)
 
 
 def test_many_systems_have_the_figures_of_each_pair_alone(systems):

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
-from nmt.report import result_tables
+from nmt.report import result_tables, system_files
 from nmt.report.comparison import Comparison, build_comparison
 from nmt.report.page.payload import overview
 from nmt.report.system_files import OUTPUT as OUTPUTS
@@ -347,7 +347,9 @@ def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
     assert [each.label for each in systems] == ["Claude-3.5", "a b"]
     lines = good.splitlines()
     table = write(tmp_path / "all.tsv", ["source\tx.1\tx.2\tn", *(f"s\t{a}\tb\t7" for a in lines)])
+    parsed = system_files._parsed.cache_info().misses
     first, second = read_systems(CompareConfig(**news | {"systems": [table]}), [])
+    assert system_files._parsed.cache_info().misses <= parsed + 2  # the metadata is a table, too
     assert [first.label, second.label] == ["x.1", "x.2"]
     assert first.translations("news")[3]["detokenised"] == lines[3]
     with pytest.raises(InputError, match="no file matches"):
