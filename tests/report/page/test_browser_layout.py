@@ -76,7 +76,7 @@ def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
 def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
     page = opened.page
     reached = set()
-    page.evaluate("document.querySelector('details.fold').open = true")
+    page.evaluate("for (const each of document.querySelectorAll('details.fold')) each.open = true")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     for _ in range(170):

@@ -113,6 +113,19 @@ def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: 
     assert words(live, 1)[2] == wanted != before[2]
 
 
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: int) -> None:
+    greedily(live)
+    live.set_viewport_size({"width": width, "height": 900})
+    enter(live, "the agreement on the European area " * 10)
+    column = live.locator(".live-column").first
+    for part in (".written", ".map"):
+        column.locator(part).evaluate("(part) => part.scrollIntoView({ block: 'center' })")
+        tables = column.locator(".tables").bounding_box()
+        assert tables["y"] + tables["height"] <= 900
+        assert column.locator(part).bounding_box()["y"] < tables["y"]
+
+
 def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> None:
     enter(live, "the agreement")
     translated_after(live, lambda: live.click("#live-longer"))

@@ -18,6 +18,10 @@ export function energyText(weight, logNormaliser) {
 /** Entropy of the weights in nats: 0 for one word, log S if all are equal. */
 export const entropy = (weights) => -sum(weights.map((w) => (w > 0 ? w * Math.log(w) : 0)));
 
+/** Entropy of the weights of a step, and that of equal weights; `nats` if it is known. */
+export const totals = (weights, nats = entropy(weights)) =>
+  `entropy ${fixed(nats)} nats (uniform: ${fixed(Math.log(weights.length))})`;
+
 /** Positions of the largest weights, largest first: at most `most`, each with at least `least`; always the
  * first. */
 export function largest(weights, most = 3, least = 0.1) {

@@ -4,6 +4,9 @@ import { energyText } from "./alignment.mjs";
 import { h } from "./dom.mjs";
 import { fixed, percent } from "./format.mjs";
 
+export const SHOWN = 6; // source words listed per step, those with at least this weight:
+export const LEAST = 0.001;
+
 /** A row: a name (text or an element), a bar of `share`, and cells of text. */
 export function barRow(name, share, cells, kind = null) {
   const bar = h("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%` });

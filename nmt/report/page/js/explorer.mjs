@@ -1,7 +1,7 @@
 // The alignment explorer: choose a sentence, step through its translation, see the attention of each word.
 
-import { difference, entropy, expectationText, inWords, ordered, sum } from "./alignment.mjs";
-import { runnerRows, weightRow } from "./bars.mjs";
+import { difference, expectationText, inWords, largest, ordered, totals } from "./alignment.mjs";
+import { LEAST, SHOWN, runnerRows, weightRow } from "./bars.mjs";
 import { byId, h, setOptions } from "./dom.mjs";
 import { fixed, percent, plural } from "./format.mjs";
 import { heatmap } from "./heatmap.mjs";
@@ -78,8 +78,7 @@ export function startExplorer(alignments) {
       "written",
       decoding.target.slice(0, -1).join(" ") + (bleu === null ? "" : ` (BLEU ${fixed(bleu, 1)})`),
     );
-    byId("explorer-attention").hidden = decoding.weights === null;
-    byId("explorer-fixed").hidden = decoding.weights !== null;
+    for (const part of [ui.energies, byId("explorer-totals")]) part.hidden = decoding.weights === null;
     draw();
     steps.go(step, decoding.target.length - 1);
   }
@@ -116,35 +115,21 @@ export function startExplorer(alignments) {
   function show(i) {
     const { decoding } = state;
     picture.step(i);
-    const word = decoding.target[i];
     const chance = decoding.word_log_probabilities?.[i] ?? null;
-    const said = inWords(decoding, i);
-    write("title", word);
     const probability = chance === null ? "" : `, probability ${percent(Math.exp(chance))}`;
     write("place", `word ${i + 1} of ${decoding.target.length}${probability}`);
-    write("said", said);
+    write("said", inWords(decoding, i));
     write("context", expectationText(decoding, i));
     if (decoding.weights) weigh(decoding, i);
     ui.runners.tBodies[0].replaceChildren(...runnerRows(decoding, i));
     share({ set: state.set, sentence: state.sentence.id, run: state.run, word: i + 1 });
-    return `word ${i + 1}, ${word}`;
+    return `word ${i + 1}, ${decoding.target[i]}`;
   }
   function weigh(decoding, i) {
     const weights = decoding.weights[i];
-    const most = Math.max(...weights);
-    const rows = weights.map((weight, j) => weightRow(decoding, i, j, weight === most ? "most" : null));
-    ui.energies.tBodies[0].replaceChildren(...rows);
-    // scrolls the table, never the page, to the row of the largest weight
-    const [row, box] = [rows[weights.indexOf(most)], ui.energies.parentElement];
-    const top = row.offsetTop - box.scrollTop;
-    if (top < 40 || top + row.offsetHeight > box.clientHeight)
-      box.scrollTop = row.offsetTop - box.clientHeight / 2;
-    const nats = decoding.attention_entropy?.[i] ?? entropy(weights);
-    const uniform = fixed(Math.log(weights.length));
-    write(
-      "totals",
-      `Sum of the weights ${fixed(sum(weights))}; entropy ${fixed(nats)} nats (uniform: ${uniform}).`,
-    );
+    const most = largest(weights, SHOWN, LEAST);
+    ui.energies.tBodies[0].replaceChildren(...most.map((j) => weightRow(decoding, i, j)));
+    write("totals", totals(weights, decoding.attention_entropy?.[i]));
   }
 
   setOptions(

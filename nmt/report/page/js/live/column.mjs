@@ -1,14 +1,12 @@
 // Shows one model's translation: the words, the figures, the picture of the attention or the fixed vector,
 // and the step.
 
-import { entropy, expectationText, inWords, largest, mean } from "../alignment.mjs";
-import { runnerRows, weightRow } from "../bars.mjs";
+import { entropy, expectationText, inWords, largest, mean, totals } from "../alignment.mjs";
+import { LEAST, SHOWN, runnerRows, weightRow } from "../bars.mjs";
 import { h } from "../dom.mjs";
 import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
 import { drawStates } from "./vector.mjs";
-
-const SHOWN = 6; // source words listed per step
 
 /** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(),
  * failed(message)}.
@@ -22,7 +20,7 @@ export function column(model, { choose, force }) {
     figures: h("dl", { class: "figures" }),
     map: h("div", { class: "map", tabindex: 0, role: "group", "aria-label": `Picture of ${model.label}` }),
     states: h("div", { class: "fills" }),
-    said: h("p", { class: "hover" }),
+    said: h("p", { class: "said" }),
     read: h("tbody"),
     totals: h("p", { class: "keys" }),
     runners: h("tbody"),
@@ -47,7 +45,7 @@ export function column(model, { choose, force }) {
   const runners = h(
     "table",
     { class: "bars" },
-    h("caption", { text: "Runners-up (click one to force it)" }),
+    h("caption", { text: "Runners-up (click to force)" }),
     head("Word", "", "Probability"),
     ui.runners,
   );
@@ -59,8 +57,13 @@ export function column(model, { choose, force }) {
     ui.figures,
     ui.map,
     ui.states,
-    ui.said,
-    h("div", { class: "live-step" }, model.attends ? h("div", {}, reads, ui.totals) : ui.totals, runners),
+    h(
+      "div",
+      { class: "reading" },
+      ui.said,
+      h("div", { class: "tables" }, model.attends ? reads : null, runners),
+      ui.totals,
+    ),
   );
   let record = null;
   let buttons = [];
@@ -125,9 +128,8 @@ export function column(model, { choose, force }) {
     ui.said.textContent = inWords(record, at);
     if (record.weights) {
       const weights = record.weights[at];
-      ui.read.replaceChildren(...largest(weights, SHOWN, 0.001).map((j) => weightRow(record, at, j)));
-      const uniform = fixed(Math.log(weights.length));
-      ui.totals.textContent = `entropy ${fixed(entropy(weights))} nats (uniform: ${uniform})`;
+      ui.read.replaceChildren(...largest(weights, SHOWN, LEAST).map((j) => weightRow(record, at, j)));
+      ui.totals.textContent = totals(weights);
     } else ui.totals.textContent = expectationText(record, at);
     const button = (text, n) =>
       h("button", { type: "button", class: "word", onclick: () => force(at, n), text });
