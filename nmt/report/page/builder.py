@@ -8,6 +8,7 @@ allows only its own programs, by their hashes.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 from pathlib import Path
@@ -37,6 +38,8 @@ SECTIONS = {
     "translations": "Translations",
     "configuration": "Configurations",
 }
+
+MAX_COLUMNS = 4  # runs of a table with a column per run
 
 
 def build_page(
@@ -94,7 +97,7 @@ def build_page(
                 "retention": result_tables.retention_table(comparison, name),
                 "domains": result_tables.domains_table(comparison, name),
                 "lengths": result_tables.lengths_table(comparison, name, keys=["bleu"]),
-                "scores": result_tables.scores_table(comparison, name),
+                "scores": turned(result_tables.scores_table(comparison, name)),
                 "seeds": result_tables.seeds_table(comparison, name),
             }
             for name in sets
@@ -109,6 +112,14 @@ def build_page(
     )
     write_text(Path(path), text)
     return Path(path)
+
+
+def turned(table: Table) -> Table:
+    """Returns a table of few runs with a row per score, since there are more scores than fit abreast."""
+    if len(table.frame) > MAX_COLUMNS:
+        return table
+    frame = table.frame.set_index("Run").T.rename_axis(index="Score", columns=None).reset_index()
+    return dataclasses.replace(table, frame=frame)
 
 
 @functools.cache

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from sacrebleu.metrics import BLEU
 
 from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.page import embed, live, payload
-from nmt.report.page.builder import build_page
+from nmt.report.page.builder import build_page, turned
 from nmt.report.runs import FinishedRun, find_runs
+from nmt.report.table import Table
 from tests.helpers.live import drawn_model, write_live
 from tests.helpers.run_folders import MARKUP, make_run
 from tests.report.page.elements import Elements
@@ -117,7 +119,8 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    assert page.text.count('data-run="RNNsearch-50 seed 2"') == 5  # two a set, and training
+    for tag, count in (("tr", 3), ('th scope="col"', 2)):  # by length and training; scores
+        assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text
 
 
@@ -138,6 +141,14 @@ def test_a_large_page_leaves_out_sentences_of_every_length(
     rows = small["translations"]["newstest"]
     assert 50 < len(rows["rows"]) < rows["total"] == 220
     assert {sentence["id"] for sentence in few} <= {row["id"] for row in rows["rows"]}
+
+
+def test_scores_of_few_runs_have_a_row_each_and_of_many_a_column() -> None:
+    table = Table("scores", "", pd.DataFrame({"Run": ["a", "b"], "BLEU": [1, 2], "chrF": [3, 4]}))
+    frame = turned(table).frame
+    assert frame.to_dict("list") == {"Score": ["BLEU", "chrF"], "a": [1, 3], "b": [2, 4]}
+    many = replace(table, frame=pd.concat([table.frame] * 3))
+    assert turned(many) is many
 
 
 def test_runs_without_scores_and_outside_systems_make_a_page(

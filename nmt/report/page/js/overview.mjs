@@ -221,7 +221,7 @@ export function startOverview(overview) {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;
     for (const block of document.querySelectorAll("[data-set]"))
       block.hidden = block.dataset.set !== set.value;
-    for (const row of document.querySelectorAll("tr[data-run]")) row.hidden = !on.has(row.dataset.run);
+    for (const part of document.querySelectorAll("[data-run]")) part.hidden = !on.has(part.dataset.run);
     if (scored) significance();
     for (const listener of listeners) listener();
     return charts();
