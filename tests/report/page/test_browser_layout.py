@@ -19,14 +19,21 @@ def test_colours_follow_the_system_or_the_choice(page: Any) -> None:
     def background() -> str:
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
+    def words() -> str:
+        return page.inner_text("#explorer-section .see")
+
     assert background() == "rgb(255, 255, 255)"
+    assert "The darker a square" in words()
     page.emulate_media(color_scheme="dark")
     assert background() == "rgb(20, 23, 27)"
+    assert "The lighter a square" in words()
     drawn_after(page, "#length-chart", lambda: page.select_option("#theme", "light"))
     assert background() == "rgb(255, 255, 255)"
+    assert "The darker a square" in words()
     page.emulate_media(color_scheme="light")
     drawn_after(page, "#length-chart", lambda: page.select_option("#theme", "dark"))
     assert background() == "rgb(20, 23, 27)"
+    assert "The lighter a square" in words()
     text = page.locator("#length-chart .role-axis-label text").first
     assert text.get_attribute("fill") == "#e9ecf0"
 
