@@ -20,6 +20,7 @@ from nmt.config.schema import PageConfig
 from nmt.evaluation.significance import FEWEST
 from nmt.report import result_tables
 from nmt.report.comparison import LEVEL, Comparison
+from nmt.report.figures import MANY
 from nmt.report.page import embed
 from nmt.report.page.live import fitted_models
 from nmt.report.page.payload import fitted_sentences, overview
@@ -90,6 +91,7 @@ def build_page(
         subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
         sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
         alone=len(runs) == 1,
+        many=len(comparison.groups) > MANY,
         sets=[
             {
                 "name": name,

@@ -119,11 +119,12 @@ def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: in
     live.set_viewport_size({"width": width, "height": 900})
     enter(live, "the agreement on the European area " * 10)
     column = live.locator(".live-column").first
-    for part in (".written", ".map"):
-        column.locator(part).evaluate("(part) => part.scrollIntoView({ block: 'center' })")
-        tables = column.locator(".tables").bounding_box()
-        assert tables["y"] + tables["height"] <= 900
-        assert column.locator(part).bounding_box()["y"] < tables["y"]
+    box = {part: column.locator(f".{part}").bounding_box for part in ("written", "reading", "map")}
+    assert 0 <= box["reading"]()["y"] - box["written"]()["y"] - box["written"]()["height"] < 20
+    column.locator(".map").evaluate("(part) => part.scrollIntoView({ block: 'end' })")
+    assert 60 < box["reading"]()["y"] < 120  # below what stays at the top
+    assert box["map"]()["y"] + box["map"]()["height"] <= 901
+    assert box["reading"]()["y"] + box["reading"]()["height"] < 0.6 * 900
 
 
 def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> None:

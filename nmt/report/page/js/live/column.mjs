@@ -49,21 +49,17 @@ export function column(model, { choose, force }) {
     head("Word", "", "Probability"),
     ui.runners,
   );
+  const tables = h("div", { class: "tables" }, model.attends ? reads : null, runners);
+  const reading = h("div", { class: "reading" }, ui.said, tables, ui.totals);
   const element = h(
     "article",
     { class: "live-column", "aria-label": model.label },
     h("h3", { text: model.label }),
     ui.words,
+    reading,
     ui.figures,
     ui.map,
     ui.states,
-    h(
-      "div",
-      { class: "reading" },
-      ui.said,
-      h("div", { class: "tables" }, model.attends ? reads : null, runners),
-      ui.totals,
-    ),
   );
   let record = null;
   let buttons = [];
