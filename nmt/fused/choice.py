@@ -67,7 +67,7 @@ def fastest_way(
         if times[way] * GAIN < times[best]:
             best = way
     listed = ", ".join(f"{1e3 * took:.1f} ms with {way}" for way, took in times.items())
-    log.info("updates are computed with %s: %s", best, listed)
+    log.info("time of an update: %s", listed)
     return best
 
 

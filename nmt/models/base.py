@@ -5,6 +5,7 @@ B batch, S source length, T target length.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -26,6 +27,8 @@ from nmt.models.checkpoint import read_checkpoint
 from nmt.models.held_out_metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer, replace_optimizer
+
+log = logging.getLogger(__name__)
 
 
 class Translator(pl.LightningModule, ABC):
@@ -200,8 +203,9 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        broken = self.kernels_failed and model.kernels == "auto"  # who types `true` has mended them
-        backend.kernels = self.way.kernels and not broken
+        self.kernels_failed &= model.kernels == "auto"  # who types `true` has mended them
+        backend.kernels = self.way.kernels and not self.kernels_failed
+        log.info("updates are computed with %s", Way(backend.kernels, self.way.graphs))
         if trainer is not None and largest is not None and self.way.graphs:
             with trainer.precision_plugin.train_step_context():
                 self.graphs.reserve(self.network, largest)
@@ -228,7 +232,8 @@ class Translator(pl.LightningModule, ABC):
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = dict(self.description)
         if self.way is not None:
-            failed = self.way.kernels and not backend_of(self.network).kernels
+            lost = self.way.kernels and not backend_of(self.network).kernels
+            failed = self.kernels_failed or (lost and bool(self.config.model.kernels))
             checkpoint["nmt"]["way"] = {**self.way._asdict(), "failed": failed}
         if self.vocabularies is not None:
             for side, vocabulary in zip(("source", "target"), self.vocabularies, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -99,10 +100,11 @@ def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
         assert backend_of(model.network).kernels == verdict
 
 
-def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch):
+def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch, caplog):
     """The optimizer's kernel stays, since it has not failed: the updates keep their bits."""
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
+    caplog.set_level(logging.INFO)
     stored = {}
     for failed in (True, False):
         model, resumed = make(), make()
@@ -120,6 +122,14 @@ def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch
         resumed.way = Way(*way)
         assert resumed.choose_way() == Way(True, True)
         assert backend_of(resumed.network).kernels != failed
+        no = "no " if failed else ""
+        assert f"updates are computed with {no}Triton kernels and CUDA graphs" in caplog.messages
+        caplog.clear()
+    # on a CPU no way is chosen: what `kernels=false` turns off there has not failed
+    backend_of(model.network).kernels = False
+    monkeypatch.setattr(model.config.model, "kernels", False)
+    model.on_save_checkpoint(stored)
+    assert not stored["nmt"]["way"]["failed"]
     asked = make()
     backend_of(asked.network).verify = None
     asked.kernels_failed = True
