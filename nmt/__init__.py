@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if sys.platform == "win32":
@@ -45,6 +46,17 @@ _HOMES = {
     "plot_by_length": "nmt.api.plot_by_length",
     "scores": "nmt.api.scores",
 }
+
+
+class _Package(ModuleType):
+    """A package whose functions are not hidden by modules of the same name: `nmt.compare`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):  # importing a module sets it
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

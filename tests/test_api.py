@@ -23,6 +23,14 @@ def test_every_name_can_be_imported():
         _ = nmt.translte
 
 
+def test_the_command_does_not_hide_the_function_of_its_name():
+    code = "import nmt.compare, nmt; nmt.compare(['missing'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert "InputError: runs: no finished run" in done.stderr, done.stderr
+
+
 def test_import_is_light():
     code = "import sys, nmt; print('pandas' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run(
