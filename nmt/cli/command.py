@@ -18,7 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.cli.composition import conf_folder, register_configs, with_plus
+from nmt.cli.composition import conf_folder, keeping_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.sweep import comparison_pages
 from nmt.config.commands import SCHEMAS
@@ -74,7 +74,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
         # Hydra would add lines of its own to the error of a single run
         single = HydraConfig.get().mode is RunMode.RUN
         own_folder = rank() == 0 and name in WITH_FOLDER
-        with exiting() if single else nullcontext():
+        kept = keeping_folder(output_folder()) if own_folder else nullcontext()
+        with exiting() if single else nullcontext(), kept:
             if name != "compare" and find_spec("torch") is None:
                 need("torch", "train", f"nmt.{name}")
             with explaining(SCHEMAS[name]):

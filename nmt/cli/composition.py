@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import os
 import re
+import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -136,6 +138,17 @@ def config_subfolder(folder: str) -> str | None:
         return None
     resumed = (Path(folder) / ".hydra").exists()
     return f".hydra/again-{STARTED:%Y%m%d-%H%M%S}" if resumed else ".hydra"
+
+
+@contextlib.contextmanager
+def keeping_folder(folder: Path) -> Iterator[None]:
+    """Removes the configuration of a resumed run's command that is refused in the block."""
+    try:
+        yield
+    except InputError:
+        for configuration in folder.glob(f".hydra/again-{STARTED:%Y%m%d-%H%M%S}"):
+            shutil.rmtree(configuration)
+        raise
 
 
 def log_file(folder: str, name: str) -> str:

@@ -18,11 +18,7 @@ OWN = (".lock", "train.log", "evaluate.log")  # a refused command appends a line
 
 
 def contents(folder):
-    return {
-        name: (folder / name).read_bytes()
-        for name in files(folder)
-        if name not in OWN and not name.startswith(".hydra/again")
-    }
+    return {name: (folder / name).read_bytes() for name in files(folder) if name not in OWN}
 
 
 @pytest.mark.parametrize(
