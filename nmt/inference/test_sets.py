@@ -70,8 +70,8 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
     """Reads the sentences of test sets, without translations.
 
     Raises:
-        InputError: for a gold alignment that does not fit, naming file and line; for a missing or
-            short file of documents.
+        InputError: for a gold alignment that does not fit or an empty name of a document, with file
+            and line; for a missing or short file of documents.
     """
     sets = {}
     for split in splits:
@@ -93,6 +93,8 @@ def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
                 f"{key}: {file} has {len(names)} lines, but the text has a line {sentence['line']}"
             )
         sentence["document"] = names[sentence["line"] - 1]
+        if not sentence["document"].strip():
+            raise InputError(f"{file}:{sentence['line']}: empty; name the document of this line")
 
 
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:

@@ -9,10 +9,11 @@ from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
 from nmt.inference.load import intervene
 from nmt.inference.sentence import ScoredSentence
-from nmt.inference.test_sets import _translation, translate_set
+from nmt.inference.test_sets import _translation, name_documents, translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
 from nmt.search import beam_search
+from nmt.utils.errors import InputError
 from tests.inference.small import (
     SEARCH,
     SENTENCES,
@@ -34,6 +35,13 @@ def no_gradients():
 def test_a_written_unknown_word_matches_nothing():
     written = ScoredSentence(["a"], ["<unk>", "a"], "", 0.0, unknown=(0,))
     assert _translation({"reference": ["<unk>", "a"]}, written)["bleu_stats"][:2] == [1, 0]
+
+
+def test_a_sentence_without_a_document_is_refused(tmp_path):
+    file = tmp_path / "documents"
+    file.write_text("a\n \n")
+    with pytest.raises(InputError, match=f"^{file}:2: empty"):
+        name_documents([{"line": 1}, {"line": 2}], file, "data.test.test.documents")
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
