@@ -5,7 +5,8 @@
     python -m nmt.translate checkpoint=FILE heatmap=DIR < source.txt
 
 With `search.nbest` above 1 up to that many translations are printed per line, each preceded by the line's
-number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs.
+number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs. A score is what ranks
+translations: the log-probability in nats, with `search.length_penalty=p` divided by length^p.
 `alignments=json` prints one JSON object per line. Several checkpoints, as `checkpoint=[a,b,c]`, are
 an ensemble. At a terminal each line is translated as you enter it.
 """
@@ -24,6 +25,7 @@ from nmt.cli.command import command
 from nmt.config.commands import TranslateConfig
 
 if TYPE_CHECKING:
+    from nmt.config.schema import SearchConfig
     from nmt.inference.sentence import ScoredSentence
 
 log = logging.getLogger(__name__)
@@ -53,24 +55,25 @@ def main(composed: TranslateConfig) -> None:
     shown = config.trainer["enable_progress_bar"] and not interactive
     with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
-            for place, line in enumerate(lines, number + 1):
-                if (words := count_words(line, config.tokenizer.characters)) > MAX_WORDS:
-                    raise InputError(
-                        f"standard input:{place}: {words:,} words; a line may have {MAX_WORDS:,}: "
-                        "put each sentence on a line of its own"
-                    )
+            counts = [count_words(line, config.tokenizer.characters) for line in lines]
+            too_long = next((n for n, words in enumerate(counts) if words > MAX_WORDS), None)
             for best in model.translate(
-                lines,
+                lines[:too_long],
                 tokenised=composed.tokenised,
                 attention=bool(composed.heatmap or composed.alignments),
             ):
                 number += 1
                 if composed.heatmap and best.source:
                     draw(best.row(number), Path(composed.heatmap))
-                for line in printed_lines(composed, number, best, config.search.nbest > 1):
+                for line in printed_lines(composed, config.search, number, best):
                     print(line)
                 stage.advance()
             sys.stdout.flush()
+            if too_long is not None:
+                raise InputError(
+                    f"standard input:{number + 1}: {counts[too_long]:,} words; a line may have "
+                    f"{MAX_WORDS:,}: put each sentence on a line of its own"
+                )
             if interactive:
                 ask(config.data.languages[0])
     if interactive:
@@ -78,7 +81,7 @@ def main(composed: TranslateConfig) -> None:
 
 
 def printed_lines(
-    options: TranslateConfig, number: int, best: ScoredSentence, numbered: bool
+    options: TranslateConfig, search: SearchConfig, number: int, best: ScoredSentence
 ) -> Iterator[str]:
     """Yields the output for input line `number` (from 1); an empty line gives empty columns."""
     if options.alignments == "json":
@@ -86,12 +89,13 @@ def printed_lines(
         record = {"line": number, "source": best.source, "translations": translations}
         yield json.dumps(record, ensure_ascii=False)
         return
+    from nmt.search.beam import normalised
+
     for each in best.nbest or [best]:
-        columns = [str(number)] if numbered else []
+        columns = [str(number)] if search.nbest > 1 else []
         if options.scores:
-            columns.append(
-                "" if math.isnan(each.log_probability) else f"{each.log_probability:.4f}"
-            )
+            score = normalised(each.log_probability, each.symbols, search.length_penalty)
+            columns.append("" if math.isnan(score) else f"{score:.4f}")
         columns.append(each.text if options.detokenise else " ".join(each.tokens))
         if options.alignments:
             columns.append(each.links)

@@ -85,7 +85,7 @@ class LinesConfig(CheckpointConfig):
 class TranslateConfig(LinesConfig):
     """`nmt.translate`: what is printed for each line of standard input."""
 
-    scores: bool = key(False, "print the log-probability and a tab before each translation")
+    scores: bool = key(False, "print the score, which ranks translations, and a tab before each")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
 

@@ -98,7 +98,7 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
     """Yields lists of at most `most` lines of a stream, each as soon as it is read.
 
-    Lists before a line that is not text are yielded before the error is raised.
+    All lines before one that is not text are yielded before the error is raised.
 
     Raises:
         InputError: if a line is not text as in `decode_line`.
@@ -107,8 +107,12 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
         *complete, pending = (pending + chunk).split(b"\n")
         for start in range(0, len(complete), most):
-            lines = enumerate(complete[start : start + most], number + start + 1)
-            yield [decode_line(raw, "standard input", n) for n, raw in lines]
+            lines: list[str] = []
+            try:
+                for n, raw in enumerate(complete[start : start + most], number + start + 1):
+                    lines.append(decode_line(raw, "standard input", n))
+            finally:
+                yield lines
         number += len(complete)
     if pending:
         yield [decode_line(pending, "standard input", number + 1)]

@@ -6,6 +6,8 @@ import json
 import os
 import select
 
+import pytest
+
 from tests.helpers.produced import BEST, files, last_line
 
 NASTY = [
@@ -36,9 +38,10 @@ class TestTranslate:
 
     def test_a_line_of_very_many_words_is_refused_at_once(self, program, rnnsearch):
         """A search takes time that grows with the square of the words."""
-        ended = program("translate", BEST, stdin=b"a\n" + b"a " * 100_000)
+        ended = program("translate", BEST, stdin=LINE + b"a " * 100_000 + b"\n" + LINE)
         assert ended.code == 2
         assert "nmt: standard input:2: 100,000 words; a line may have 5,000" in ended.err
+        assert ended.out.count("\n") == 1  # the lines before it are translated
 
     def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
@@ -97,6 +100,15 @@ class TestTranslate:
         }
         scores = {size: float(ended.out.split("\t")[0]) for size, ended in outs.items()}
         assert scores[6] >= scores[1]
+
+    def test_scores_are_what_ranks_translations(self, program, rnnsearch):
+        typed = ("search.nbest=3", "search.beam_size=3", "search.length_penalty=1")
+        plain = program("translate", BEST, *typed, "scores=true", "detokenise=false", stdin=LINE)
+        objects = program("translate", BEST, *typed, "alignments=json", stdin=LINE)
+        score = float(plain.out.split("\t")[1])
+        best = json.loads(objects.out)["translations"][0]
+        symbols = len(best["word_log_probabilities"])
+        assert score == pytest.approx(best["log_probability"] / symbols, abs=1e-4)
 
     def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch):
         process = program.start("translate", BEST, pipes=True)

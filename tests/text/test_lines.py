@@ -110,6 +110,7 @@ def test_ends_of_lines_and_the_byte_order_mark_are_dropped():
 def test_lines_before_one_that_is_not_utf8_are_handed_on():
     batches = batches_of_lines(io.BytesIO(b"a\nb\nc\nd\xff\ne\n"), 2)
     assert next(batches) == ["a", "b"]
+    assert next(batches) == ["c"]
     with pytest.raises(InputError, match="standard input:4"):
         next(batches)
 
