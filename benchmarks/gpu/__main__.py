@@ -64,11 +64,8 @@ def main() -> None:
     if not args.rehearse and not torch.cuda.is_available():
         sys.exit("no GPU can be used; --rehearse needs none")
     record: Path = args.record or Path(os.devnull)
-    known = (
-        [json.loads(line)["item"] for line in record.read_text().splitlines()]
-        if record.exists()
-        else []
-    )
+    lines = record.read_text().splitlines() if record.exists() else []
+    known = {json.loads(line)["item"] for line in lines}
     names = [name for name in args.only if name not in known]
     passed = 0
     with tempfile.TemporaryDirectory() as folder, record.open("a") as stream:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch, rounded
+from benchmarks.work import SIZES, Net, Size, Trainer, Words, batch, rectangle, rounded
 from nmt.fused import fuse
 
 TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
@@ -80,18 +80,15 @@ class Setting:
     def trainer(self, net: Net, *, bf16: bool, graphs: bool = False) -> Trainer:
         return Trainer(net, self.size, bf16, self.device, graphs, graphs and self.rehearse)
 
-    def words(
-        self, length: int, *, rows: int | None = None, seed: int = 1, ragged: bool = True
-    ) -> Words:
-        """Draws words: the first sentence has `length` symbols per side, others fewer if ragged."""
+    def words(self, length: int, *, rows: int | None = None, seed: int = 1) -> Words:
+        """Draws words: the first sentence has `length` symbols per side, others at most as many."""
         torch.manual_seed(seed)
-        sides = []
-        for _ in range(2):
-            full = torch.full((rows or self.rows,), length - 1)
-            side = torch.randint(1, length, full.shape) if ragged else full
-            side[0] = length - 1
-            sides.append(side)
-        return batch(self.size, sides[0], sides[1], self.device)
+        source, target = torch.randint(1, length, (2, rows or self.rows))
+        source[0] = target[0] = length - 1
+        return batch(self.size, source, target, self.device)
+
+    def rectangle(self, length: int, rows: int) -> Words:
+        return rectangle(self.size, rows, length, self.device)
 
     def wait(self) -> None:
         """Waits until the device has finished its work."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-import time
 from functools import partial
-from statistics import median
 
 import torch
 
@@ -49,7 +47,7 @@ def machine(setting: Setting, findings: Findings) -> None:
 def updates(setting: Setting, findings: Findings) -> None:
     """Measures milliseconds of forward and backward."""
     for rows, length in setting.shapes:
-        words = setting.words(length, rows=rows, ragged=False)
+        words = setting.rectangle(length, rows)
         found = {}
         for label, (recurrence, bf16, kernels, graphs) in VERSIONS.items():
             net = setting.net(recurrence, kernels=kernels)
@@ -65,19 +63,13 @@ def updates(setting: Setting, findings: Findings) -> None:
 def parts(setting: Setting, findings: Findings) -> None:
     """Measures milliseconds of the parts of an update, and of its slowest kernels with counts."""
     rows, length = setting.shapes[0]
-    words = setting.words(length, rows=rows, ragged=False)
+    words = setting.rectangle(length, rows)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
-    times: dict[str, list[float]] = {}
-    for _ in range(2 + setting.rounds):  # the first two compile and capture
-        for name, part in (
-            ("forward and backward", partial(trainer.gradient, words)),
-            ("clip", trainer.clip),
-            ("optimizer", trainer.optimizer.step),
-        ):
-            start = time.perf_counter()
-            part()
-            setting.wait()
-            times.setdefault(name, []).append(1e3 * (time.perf_counter() - start))
+    ms = {
+        "forward and backward": 1e3 * setting.seconds(partial(trainer.gradient, words)),
+        "clip": 1e3 * setting.seconds(trainer.clip),
+        "optimizer": 1e3 * setting.seconds(trainer.optimizer.step),
+    }
     with torch.profiler.profile() as profiled:  # of the CPU, and of the GPU if there is one
         trainer.update(words)
         setting.wait()
@@ -86,7 +78,7 @@ def parts(setting: Setting, findings: Findings) -> None:
     longest = sorted((name for name in events if events[name][0]), key=lambda n: -events[n][0])
     findings.note(
         shape=f"{rows}x{length}",
-        ms={name: median(each[2:]) for name, each in times.items()},
+        ms=ms,
         launches=sum(events[name][1] for name in longest),
         device_ms=sum(events[name][0] for name in longest),
         longest_ms={name: events[name] for name in longest[:15]},
@@ -98,15 +90,15 @@ def search(setting: Setting, findings: Findings) -> None:
     length = 6 if setting.rehearse else 25
     net, other = setting.net().eval(), setting.net(kernels=False).eval()
     for rows in (16, 64):
-        words = setting.words(length + 1, rows=rows, ragged=False)
+        words = setting.rectangle(length + 1, rows)
         for beam in (1, 12):
             for bf16 in (False, True):
                 name = f"beam {beam} {'bf16' if bf16 else 'float32'} at {rows}"
                 rate = rows / setting.seconds(partial(work.search, net, words, beam, bf16))
                 findings.note(**{f"{name}, sentences a second": rate})
-                expected = [
-                    best[0].log_probability for best in work.search(other, words, beam, bf16)
-                ]
-                found = [best[0].log_probability for best in work.search(net, words, beam, bf16)]
+                found, expected = (
+                    [best[0].log_probability for best in work.search(each, words, beam, bf16)]
+                    for each in (net, other)
+                )
                 apart = max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
                 findings.check(f"{name}: log-probability", apart, at_most=SCORE_LIMITS[bf16])
