@@ -55,7 +55,7 @@ def main(composed: BaselineConfig) -> None:
                 for sentence, words in zip(sentences, hypotheses, strict=True)
             ]
 
-        scores = evaluate(run.config, sets, run.folder.path, translate_set)
+        evaluated = evaluate(run.config, sets, run.folder.path, translate_set)
         config = to_containers(run.config)
         about = describe_run(
             run,
@@ -68,7 +68,7 @@ def main(composed: BaselineConfig) -> None:
             parameters=None,
             config={section: config[section] for section in SECTIONS},
         )
-        publish(run.folder.path, run.config, about, scores, run.loggers)
+        publish(run.folder.path, run.config, about, evaluated, run.loggers)
 
 
 if __name__ == "__main__":

@@ -34,14 +34,14 @@ def main(composed: EvaluateConfig) -> None:
     vocabularies = model.source, model.target
     sets = read_sets(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with run.logging_run():
-        scores = on_every_rank(
+        evaluated = on_every_rank(
             run.trainer,
             model.network,
             lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
         export_live(model, run.folder.path)
         about = describe_run(run, **stored_outcome(run), **describe_model(model))
-        publish(run.folder.path, run.config, about, scores, run.loggers)
+        publish(run.folder.path, run.config, about, evaluated, run.loggers)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
         if run.config.trainer.get("fast_dev_run"):
             return None
         model, outcome = training.finish()
-        scores = on_every_rank(
+        evaluated = on_every_rank(
             training.trainer,
             model.network,
             lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
@@ -56,7 +56,7 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
         export_live(model, run.folder.path)
         objective = training.best_score()
         about = describe_run(run, objective=objective, **outcome, **describe_model(model))
-        publish(run.folder.path, run.config, about, scores, run.loggers)
+        publish(run.folder.path, run.config, about, evaluated, run.loggers)
         return objective
 
 

@@ -65,8 +65,10 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
     _write_lines(f"{stem}.detok.txt", (_one_line(row["detokenised"]) for row in ordered))
 
 
-def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> None:
-    """Writes `alignments/<name>.jsonl` in a run folder; every float rounded to 5 digits.
+def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> list[Record]:
+    """Writes `alignments/<name>.jsonl` in a run folder, and returns its rows.
+
+    Every float is rounded to 5 digits.
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
     hypothesis with `</s>`), `reference`, `log_probability`, `weights` (T, S), `log_normaliser` (T,),
@@ -74,7 +76,9 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> N
     `runners_up` (T, 5, [token, log-probability]).
     """
     path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
-    _write_lines(path, (_json(_rounded(row)) for row in in_order(rows)))
+    rounded = [_rounded(row) for row in in_order(rows)]
+    _write_lines(path, map(_json, rounded))
+    return rounded
 
 
 def read_rows(path: Path) -> list[Record]:

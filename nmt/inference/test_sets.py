@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,21 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
     return sentences
 
 
-def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> list[Row]:
+@dataclass
+class Evaluated:
+    """What an evaluation wrote; empty on ranks above 0.
+
+    Attributes:
+        scores: rows of `scores.csv`.
+        translations, alignments: records by test set, as their files have them.
+    """
+
+    scores: list[Row] = field(default_factory=list)
+    translations: dict[str, list[Record]] = field(default_factory=dict)
+    alignments: dict[str, list[Record]] = field(default_factory=dict)
+
+
+def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
     """Translates and scores each test set, and the joined inputs of `stress`.
 
     Every rank translates its share.
@@ -129,22 +144,25 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
         translate: `translate_set` with a model, or another system.
 
-    Returns:
-        On rank 0 the rows of `scores.csv`.
     """
     stress = config.stress
     resamples = config.evaluation.resamples
     main = rank_and_world()[0] == 0
     target_tokeniser = tokenisers(config.data, config.tokenizer)[1]
-    rows: list[Row] = []
+    found = Evaluated()
+
+    def keep(name: str, translations: list[Record]) -> None:
+        found.translations[name] = records.in_order(translations)
+        found.scores += score_translations(config, folder, name, translations)
+
     for name, sentences in sets.items():
         with timed(f"{name} translated"):
             alone = translate(sentences, name)
         if main:
-            alignments = [row.pop("alignment") for row in alone if "alignment" in row]
-            if alignments:
-                records.write_alignments(folder, name, alignments)
-            rows += score_translations(config, folder, name, alone)
+            rows = [row.pop("alignment") for row in alone if "alignment" in row]
+            if rows:
+                found.alignments[name] = records.write_alignments(folder, name, rows)
+            keep(name, alone)
         for size in stress.positions:
             joined = f"{name}{POSITION_OF}{size}"
             used = sentences[: stress.pairs]
@@ -153,11 +171,11 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> lis
             if main:
                 outputs = [record["hypothesis"] for record in translated]
                 together = cut_outputs(used, outputs, size, target_tokeniser.detokenise)
-                rows += score_translations(config, folder, joined, together)
+                keep(joined, together)
                 losses = list(position_losses(joined, alone, together, resamples))
                 log.info("%s: %.2f BLEU less than alone", joined, losses[0]["value"])
-                rows += losses
-    return rows
+                found.scores += losses
+    return found
 
 
 def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[Record]:

@@ -39,6 +39,7 @@ class FinishedRun:
     folder: Path | None = None  # None: another system
     name: str = ""  # label without seed and path, the name of the run's group; empty: the label
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
+    kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, likewise
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
     scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; absent: words
@@ -114,6 +115,8 @@ class FinishedRun:
 
     def alignments(self, test_set: str) -> list[Record]:
         """Returns the alignment records of the kept sentences; raises like `translations`."""
+        if test_set in self.kept:
+            return self.kept[test_set]
         return self._rows("alignments", self.stored.get(test_set, test_set))
 
     def _rows(self, kind: str, name: str) -> list[Record]:

@@ -13,6 +13,7 @@ from nmt.config.schema import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores_csv import score_table, write_scores
+from nmt.inference.test_sets import Evaluated
 from nmt.report.comparison import compare_finished
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
@@ -32,7 +33,7 @@ def publish(
     folder: Path,
     config: Config,
     about: Mapping[str, Any],
-    scores: Sequence[Mapping[str, Any]],
+    evaluated: Evaluated,
     loggers: Sequence[Logger] = (),
 ) -> None:
     """Writes the output for people on rank 0; results.json marks the run as finished.
@@ -41,19 +42,27 @@ def publish(
         folder: run folder.
         config: configuration of the run.
         about: the content of results.json, without the scores.
-        scores: rows of `scores.csv`.
+        evaluated: returned by `nmt.inference.test_sets.evaluate`.
         loggers: loggers that get the results.
     """
     if rank():
         return
     shown = config.trainer["enable_progress_bar"]
-    table = score_table(scores)
+    table = score_table(evaluated.scores)
     chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
     described = {s.key: s.description() for s in chosen if s.key in set(table["score"])}
     content = results.as_json({**about, "scores": described})
     write_scores(folder, table)
+    run = FinishedRun(
+        config.name,
+        content,
+        folder,
+        records=evaluated.translations,
+        kept=evaluated.alignments,
+        scores=table,
+    )
     try:
-        _show(FinishedRun(config.name, content, folder, scores=table), config, loggers, shown)
+        _show(run, config, loggers, shown)
     except Exception as error:  # the results of a training are worth more than their page
         full = full_disk(error)
         failed = "figures, page and logging: failed%s; continuing without"

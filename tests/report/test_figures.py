@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from nmt.config.schema import Config
+from nmt.inference.test_sets import Evaluated
 from nmt.report.comparison import compare_finished
 from nmt.report.figures import caption, curves_figure, draw_figures, lengths_figure, systems_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
@@ -189,7 +190,7 @@ def test_results_are_written_where_figures_and_page_fail(folder, monkeypatch, ca
     monkeypatch.setattr(publish.results, "write", lambda *given: written.append(given))
     monkeypatch.setattr(publish, "write_scores", lambda *given: None)
     monkeypatch.setattr(publish, "draw_figures", lambda *given, **options: 1 / 0)
-    publish.publish(folder, Config(), {"train": {"updates": 1}}, [])
+    publish.publish(folder, Config(), {"train": {"updates": 1}}, Evaluated())
     assert len(written) == 1
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "ZeroDivisionError" in error.exc_text
