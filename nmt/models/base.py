@@ -13,6 +13,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
+import nmt
 from nmt.config.loading import load_plain
 from nmt.config.schema import ModelConfig, to_containers
 from nmt.data.batch import Batch
@@ -227,10 +228,10 @@ class Translator(pl.LightningModule, ABC):
         return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds vocabularies, `description`, and the sums of all devices since the last log entry."""
+        """Adds version, vocabularies, `description`, and the sums of all devices since the last log."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
-        checkpoint["nmt"] = dict(self.description)
+        checkpoint["nmt"] = {"version": nmt.__version__, **self.description}
         if self.way is not None:
             lost = self.way.kernels and not backend_of(self.network).kernels
             failed = self.kernels_failed or (lost and bool(self.config.model.kernels))

@@ -1,10 +1,10 @@
 """The checkpoint format: Lightning's, plus what translating elsewhere needs.
 
 `hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
-`source_vocabulary` and `target_vocabulary` (their states), `fingerprint` (of the training and
-development text), `overrides` (of the command line) and, on a GPU, `way` (whether updates use
-`kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its best
-checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
+`version` (of this program), `source_vocabulary` and `target_vocabulary` (their states), `fingerprint`
+(of the training and development text), `overrides` (of the command line) and, on a GPU, `way` (whether
+updates use `kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its
+best checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
 and shortlists of words, `dictionary` (source word to target word). All are plain containers.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+import nmt
 from nmt.config.code import reject_untrusted_targets
 from nmt.config.commands import TrainConfig
 from nmt.config.loading import load_plain
@@ -107,7 +108,11 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     try:
         config = load_plain(values)
     except Exception as error:
-        reason = first_line(error)
-        raise InputError(f"checkpoint={path}: its configuration is refused: {reason}") from error
+        made = stored.get("version")
+        other = f" (made by version {made}, read by {nmt.__version__})"
+        raise InputError(
+            f"checkpoint={path}: its configuration is refused{other * (made != nmt.__version__)}: "
+            f"{first_line(error)}"
+        ) from error
     about = {"fingerprint": "", "overrides": [], "outcome": {}, "dictionary": None} | stored
     return Checkpoint(path, config, (source, target), update, weights, about)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import nmt
 from nmt.models import RNNsearch
 from nmt.models.checkpoint import read_checkpoint
 from nmt.training.run import refuse_outside
@@ -65,6 +66,15 @@ def test_the_configuration_of_a_checkpoint_is_checked(checkpoint, section, key, 
     content["hyper_parameters"]["config"][section][key] = value
     torch.save(content, path)
     with pytest.raises(InputError, match=named):
+        read_checkpoint(path)
+
+
+def test_a_checkpoint_of_another_version_says_which(checkpoint):
+    path, content = checkpoint
+    content["nmt"]["version"] = "9.1"
+    content["hyper_parameters"]["config"]["data"]["mirror"] = "here"
+    torch.save(content, path)
+    with pytest.raises(InputError, match=rf"made by version 9\.1, read by {nmt.__version__}"):
         read_checkpoint(path)
 
 

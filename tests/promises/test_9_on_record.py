@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 
+import torch
+
 import nmt
 from tests.helpers import ROOT
 from tests.helpers.produced import RNNSEARCH, results
@@ -16,6 +18,8 @@ def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     if head.returncode == 0:  # else the tests run on a copy without its history
         assert found["commit"].startswith(head.stdout.strip())
+    stored = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)["nmt"]
+    assert stored["version"] == found["versions"].get("rnnsearch", nmt.__version__)
 
 
 def test_every_interval_says_what_was_drawn_again(rnnsearch):
