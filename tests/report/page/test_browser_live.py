@@ -88,6 +88,19 @@ def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any)
         assert ". RNNsearch-50: " in said
 
 
+def test_first_words_are_there_while_the_rest_is_computed(live: Any) -> None:
+    live.evaluate("""() => {
+      window.parts = [];
+      const look = () => window.parts.push(document.querySelector('.written').textContent);
+      new MutationObserver(look).observe(document.querySelector('.written'), { childList: true });
+    }""")
+    enter(live, "the agreement on the European area " * 20)
+    *parts, last = live.evaluate("window.parts")
+    assert parts
+    assert all(part.endswith("…") for part in parts)
+    assert len(parts[0].split()) < len(last.split())
+
+
 def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: Any) -> None:
     greedily(live)
     enter(live, "agreement on the European area")

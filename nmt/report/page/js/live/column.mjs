@@ -8,7 +8,7 @@ import { fixed, plural } from "../format.mjs";
 import { heatmap } from "../heatmap.mjs";
 import { drawStates } from "./vector.mjs";
 
-/** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(),
+/** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(), writing(words),
  * failed(message)}.
  *
  * @param choose called with the word that is clicked
@@ -140,6 +140,9 @@ export function column(model, { choose, force }) {
     draw,
     record: () => record,
     waiting: () => element.classList.add("waits"),
+    writing(words) {
+      ui.words.textContent = `${words.join(" ")} …`;
+    },
     failed: (message) => {
       element.classList.remove("waits");
       ui.words.textContent = message;

@@ -15,8 +15,8 @@ class LiveModel {
     const { port1, port2 } = new MessageChannel();
     this.worker.postMessage(message, [port2]);
     return new Promise((resolve, reject) => {
-      port1.onmessage = ({ data: { answer, error, steps } }) => {
-        if (steps !== undefined) progress(steps);
+      port1.onmessage = ({ data: { answer, error, steps, words } }) => {
+        if (steps !== undefined) progress(steps, words);
         else if (error !== undefined) reject(new Error(error));
         else resolve(answer);
       };

@@ -103,8 +103,10 @@ export async function startLive({ models: labels, sentences }) {
     await Promise.all(
       state.columns.map(async (one) => {
         one.waiting();
-        const progress = (count) => {
+        const progress = (count, words) => {
           if (turn !== state.turn) return; // stopped, or another sentence was typed
+          ui.stage.hidden = false;
+          one.writing(words);
           written.set(one.model.label, `${one.model.label}: ${count} steps`);
           ui.progress.textContent = [...written.values()].join("; ");
         };
@@ -112,7 +114,11 @@ export async function startLive({ models: labels, sentences }) {
           const record = await one.model.translate(text, settings, prefixes.get(one) ?? [], progress);
           if (turn !== state.turn) return;
           if (record === null) one.failed("There is no word to translate.");
-          else one.show(record);
+          else {
+            ui.stage.hidden = false;
+            one.show(record);
+            one.draw();
+          }
         } catch (error) {
           one.failed(`This could not be translated: ${error.message}`);
         }
@@ -125,8 +131,6 @@ export async function startLive({ models: labels, sentences }) {
     ui.stop.hidden = true;
     ui.progress.textContent = "";
     if (records.includes(null)) return;
-    ui.stage.hidden = false;
-    for (const one of state.columns) one.draw();
     steps.go(step, Math.max(...records.map(({ target }) => target.length)) - 1);
     ui.said.textContent = records
       .map((record, n) => `${state.columns[n].model.label}: ${record.text}`)

@@ -6,41 +6,62 @@ export function linear(x, { data, columns: n }, bias = null) {
   const K = x.length / n;
   const m = data.length / n;
   const out = new Float32Array(K * m);
-  let k = 0;
-  for (; k + 4 <= K; k += 4) fourRows(x, data, n, m, bias, k, out); // W is read once for four rows
-  for (; k < K; k++) oneRow(x, data, n, m, bias, k, out);
+  if (K === 1) oneRow(x, data, n, m, bias, out);
+  else for (let k = 0; k < K; k += 4) fourRows(x, data, n, m, bias, k, out);
   return out;
 }
 
+/** Two entries of four rows at a time: each number that is read is used several times. Rows beyond the last
+ * one are the last one again. */
 function fourRows(x, W, n, m, bias, k, out) {
-  const x0 = k * n;
-  const x1 = x0 + n;
-  const x2 = x1 + n;
-  const x3 = x2 + n;
-  for (let i = 0; i < m; i++) {
+  const last = x.length / n - 1;
+  const [r0, r1, r2, r3] = [k, k + 1, k + 2, k + 3].map((row) => Math.min(row, last));
+  const x0 = r0 * n;
+  const x1 = r1 * n;
+  const x2 = r2 * n;
+  const x3 = r3 * n;
+  for (let i = 0; i < m; i += 2) {
+    const other = Math.min(i + 1, m - 1);
     const row = i * n;
-    const start = bias === null ? 0 : bias[i];
-    let a = start;
-    let b = start;
-    let c = start;
-    let d = start;
+    const next = other * n;
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
+    let e = 0;
+    let f = 0;
+    let g = 0;
+    let h = 0;
     for (let j = 0; j < n; j++) {
-      const w = W[row + j];
-      a += w * x[x0 + j];
-      b += w * x[x1 + j];
-      c += w * x[x2 + j];
-      d += w * x[x3 + j];
+      const v = W[row + j];
+      const w = W[next + j];
+      const p = x[x0 + j];
+      const q = x[x1 + j];
+      const r = x[x2 + j];
+      const s = x[x3 + j];
+      a += v * p;
+      b += v * q;
+      c += v * r;
+      d += v * s;
+      e += w * p;
+      f += w * q;
+      g += w * r;
+      h += w * s;
     }
-    const at = k * m + i;
-    out[at] = a;
-    out[at + m] = b;
-    out[at + 2 * m] = c;
-    out[at + 3 * m] = d;
+    const start = bias === null ? 0 : bias[i];
+    const second = bias === null ? 0 : bias[other];
+    out[r0 * m + i] = start + a;
+    out[r1 * m + i] = start + b;
+    out[r2 * m + i] = start + c;
+    out[r3 * m + i] = start + d;
+    out[r0 * m + other] = second + e;
+    out[r1 * m + other] = second + f;
+    out[r2 * m + other] = second + g;
+    out[r3 * m + other] = second + h;
   }
 }
 
-function oneRow(x, W, n, m, bias, k, out) {
-  const from = k * n;
+function oneRow(x, W, n, m, bias, out) {
   const whole = n - (n % 4);
   for (let i = 0; i < m; i++) {
     const row = i * n;
@@ -51,13 +72,13 @@ function oneRow(x, W, n, m, bias, k, out) {
     let j = 0;
     for (; j < whole; j += 4) {
       // four independent sums
-      a += W[row + j] * x[from + j];
-      b += W[row + j + 1] * x[from + j + 1];
-      c += W[row + j + 2] * x[from + j + 2];
-      d += W[row + j + 3] * x[from + j + 3];
+      a += W[row + j] * x[j];
+      b += W[row + j + 1] * x[j + 1];
+      c += W[row + j + 2] * x[j + 2];
+      d += W[row + j + 3] * x[j + 3];
     }
-    for (; j < n; j++) a += W[row + j] * x[from + j];
-    out[k * m + i] = a + b + (c + d);
+    for (; j < n; j++) a += W[row + j] * x[j];
+    out[i] = a + b + (c + d);
   }
 }
 
@@ -73,8 +94,17 @@ export function rowsOf({ data, columns: n }, ids) {
   return out;
 }
 
+/** A matrix (m, n) as (n, m). */
+export function transposed(data, n) {
+  const m = data.length / n;
+  return Float32Array.from(data, (_, at) => data[(at % m) * n + Math.floor(at / m)]);
+}
+
 /** log Σ exp of some numbers. */
 export function logSumExp(values) {
-  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-  return most + Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0));
+  let most = -Infinity;
+  for (let i = 0; i < values.length; i++) most = Math.max(most, values[i]);
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += Math.exp(values[i] - most);
+  return most + Math.log(sum);
 }

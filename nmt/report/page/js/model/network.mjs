@@ -1,7 +1,7 @@
 // The network of both models (nmt/layers), for one sentence: annotations of the source, then words in turn.
 // S source length, K hypotheses, H state, A annotation, E embedding, N alignment, M maxout, V vocabulary.
 
-import { linear, logSumExp, rowsOf, sigmoid, tanh } from "./linear.mjs";
+import { linear, logSumExp, rowsOf, sigmoid, tanh, transposed } from "./linear.mjs";
 
 /** Scoring functions (nmt/layers/scoring.py): query (K, N), keys (S, N), v (N) -> scores e_ij (K, S). */
 const SCORING = {
@@ -99,8 +99,9 @@ export class Network {
     this.output = part("output");
   }
 
-  /** Source ids (S), `</s>` last, to what the decoder attends to: annotations h_j (S, A), keys U_a h_j (S,
-   * N), and the summary (H) that it starts from: ←h_1 with two directions, →h_Tx with one. */
+  /** Source ids (S), `</s>` last, to what the decoder attends to: annotations h_j (S, A), the same `across`
+   * (A, S), keys U_a h_j (S, N), and the summary (H) that it starts from: ←h_1 with two directions, →h_Tx
+   * with one. */
   encode(source) {
     const S = source.length;
     const words = rowsOf(this.sourceTable, source);
@@ -116,7 +117,8 @@ export class Network {
     const keys = this.attends
       ? { data: linear(annotations, this.context.U_a), columns: this.context.U_a.data.length / A }
       : null;
-    return { annotations: { data: annotations, columns: A }, keys, summary };
+    const across = { data: transposed(annotations, A), columns: S };
+    return { annotations: { data: annotations, columns: A }, across, keys, summary };
   }
 
   /** s_0 = tanh(W_s summary + b), and E y_0 = 0: {hidden: s_{i-1} (K, H), word: E y_{i-1} (K, E)}. */
@@ -137,30 +139,23 @@ export class Network {
   }
 
   /** c_i = Σ_j α_ij h_j, α_i = softmax over j of score(W_a s_{i-1}, U_a h_j) (section 3.1). */
-  attend(hidden, { annotations, keys }) {
-    const { data, columns: A } = annotations;
+  attend(hidden, { across, keys }) {
     // scores, overwritten below
     const weights = this.score(linear(hidden, this.context.W_a), keys, this.context["scoring.v"]);
-    const S = data.length / A;
+    const S = across.columns;
     const K = weights.length / S;
     const logNormaliser = new Float32Array(K);
-    const contexts = new Float32Array(K * A);
     for (let k = 0; k < K; k++) {
       const row = weights.subarray(k * S, (k + 1) * S);
       logNormaliser[k] = logSumExp(row);
-      row.forEach((score, j) => {
-        row[j] = Math.exp(score - logNormaliser[k]);
-      });
+      for (let j = 0; j < S; j++) row[j] = Math.exp(row[j] - logNormaliser[k]);
       if (this.mode === "uniform") row.fill(1 / S);
       if (this.mode === "argmax") {
         const most = row.indexOf(Math.max(...row));
         row.fill(0)[most] = 1;
       }
-      const sums = new Float64Array(A);
-      for (let j = 0; j < S; j++) for (let i = 0; i < A; i++) sums[i] += row[j] * data[j * A + i];
-      contexts.set(sums, k * A);
     }
-    return { contexts, weights, logNormaliser };
+    return { contexts: linear(weights, across), weights, logNormaliser };
   }
 
   /** c_i = →h_Tx for every i: the model without attention (section 2.1, appendix A.2.1). */
@@ -192,9 +187,7 @@ export class Network {
     for (let start = 0; start < logits.length; start += V) {
       const row = logits.subarray(start, start + V);
       const logNormaliser = logSumExp(row);
-      row.forEach((logit, y) => {
-        row[y] = Math.min(0, logit - logNormaliser);
-      });
+      for (let y = 0; y < V; y++) row[y] = Math.min(0, row[y] - logNormaliser);
     }
     return logits;
   }

@@ -1,12 +1,13 @@
-// Beam search (nmt/search/beam.py) and force-decoding (nmt/inference/model.py) of one sentence.
-// Both are generators that yield at each step, so that the caller can do other work in between.
+// Beam search (nmt/search/beam.py) of one sentence. It is a generator that yields the best words so far at
+// each step, so that the caller can show them and do other work in between.
 // K hypotheses, S source symbols, T target symbols, V vocabulary; sentences end with </s>.
 
 import { END } from "./vocabulary.mjs";
 
 const RUNNERS_UP = 5;
 
-/** The most probable translation found with a beam: {tokens, logProbability, finished}.
+/** The most probable translation found with a beam: {steps, logProbability, finished, memory}. `steps` has
+ * what `stepOf` tells about each word and </s>, which is added where the search ended without it.
  *
  * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends
  * when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the
@@ -18,9 +19,10 @@ export function* beamSearch(network, source, settings, prefix = []) {
   const memory = network.encode(source);
   const finished = [];
   let state = network.initial(memory);
-  let open = [{ tokens: [], total: 0 }];
+  let open = [{ steps: [], total: 0 }];
   for (let step = 1; ; step++) {
-    const { scores, attended } = network.step(state, memory);
+    const result = network.step(state, memory);
+    const { scores, attended } = result;
     const only = prefix[step - 1] ?? null;
     const banned = only === null && step <= minimum ? END : null;
     const kept = continuations(
@@ -32,27 +34,46 @@ export function* beamSearch(network, source, settings, prefix = []) {
     );
     const normalised = (total, length) => total / length ** settings.length_penalty;
     const extended = kept.map(({ parent, word, total }) => ({
-      tokens: [...open[parent].tokens, word],
+      steps: [...open[parent].steps, stepOf(result, open.length, parent, word)],
       total,
       score: normalised(total, step),
       parent,
+      word,
     }));
-    finished.push(...extended.filter(({ tokens }) => tokens.at(-1) === END));
-    open = extended.filter(({ tokens }) => tokens.at(-1) !== END);
+    finished.push(...extended.filter(({ word }) => word === END));
+    open = extended.filter(({ word }) => word !== END);
     const done = best(finished);
     // an open hypothesis only loses probability
     if (step === limit || open.length === 0 || (done && normalised(open[0].total, limit) < done.score)) {
-      const { tokens, total } = done ?? best(open);
-      return { tokens, logProbability: total, finished: done !== null };
+      const { steps, total, word, parent } = done ?? best(open);
+      if (!done) {
+        const last = network.step(network.advance(state, attended, [word], [parent]), memory);
+        steps.push(stepOf(last, 1, 0, END));
+      }
+      return { steps, logProbability: total, finished: done !== null, memory };
     }
     state = network.advance(
       state,
       attended,
-      open.map(({ tokens }) => tokens.at(-1)),
+      open.map(({ word }) => word),
       open.map(({ parent }) => parent),
     );
-    yield step;
+    yield open[0].steps.map(({ id }) => id);
   }
+}
+
+/** A word of a translation: {id, logProbability, others: [{word, total}] the most probable other symbols,
+ * weights (S) or null, logNormaliser}, from the result of a step with K hypotheses, after hypothesis k. */
+function stepOf({ scores, attended: { weights, logNormaliser } }, K, k, id) {
+  const row = (values) => values.subarray((k * values.length) / K, ((k + 1) * values.length) / K);
+  const own = row(scores);
+  return {
+    id,
+    logProbability: own[id],
+    others: continuations(own, [0], RUNNERS_UP, null, id),
+    weights: weights && row(weights),
+    logNormaliser: logNormaliser?.[k] ?? null,
+  };
 }
 
 /** Rounds down, but keeps a product such as 0.29 · 100 that is a whole number up to rounding errors. */
@@ -83,33 +104,6 @@ export function continuations(scores, totals, width, only = null, banned = null)
       found.splice(place, 0, one);
       if (found.length > width) found.pop();
     }
-  }
-  return found;
-}
-
-/** Probabilities and attention of a given translation: {ids, weights (T, S) or null, logNormaliser (T),
- * logProbabilities (T), others: (T,) [{word, total}] the most probable other symbols, memory}; </s> is
- * added to the ids where it is missing. */
-export function* forceDecode(network, source, target) {
-  const ids = [...target.filter((id) => id !== END), END];
-  const memory = network.encode(source);
-  let state = network.initial(memory);
-  const found = {
-    ids,
-    weights: network.attends ? [] : null,
-    logNormaliser: [],
-    logProbabilities: [],
-    others: [],
-    memory,
-  };
-  for (const [i, id] of ids.entries()) {
-    const { scores, attended } = network.step(state, memory);
-    found.weights?.push(attended.weights);
-    found.logNormaliser.push(attended.logNormaliser?.[0] ?? null);
-    found.logProbabilities.push(scores[id]);
-    found.others.push(continuations(scores, [0], RUNNERS_UP, null, id));
-    state = network.advance(state, attended, [id], [0]);
-    yield i;
   }
   return found;
 }

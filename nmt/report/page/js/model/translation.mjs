@@ -3,7 +3,7 @@
 
 import { detokeniser, tokeniser } from "./moses.mjs";
 import { Network } from "./network.mjs";
-import { beamSearch, forceDecode } from "./search.mjs";
+import { beamSearch } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
 // a source word with a smaller sum of weights over the target words counts as not read
@@ -53,7 +53,13 @@ class TrainedModel {
     return { words, known: this.source.known(words) };
   }
 
-  /** A generator of the translation's record; null for a text without words.
+  /** The words that ids spell, without </s>. */
+  spell(ids) {
+    return this.target.spelt(ids).map(([word]) => word);
+  }
+
+  /** A generator of the ids so far, step by step, and at last of the translation's record; null for a text
+   * without words.
    *
    * @param settings {beam_size, attention, replace_unk}
    * @param prefix ids of words that the translation must begin with
@@ -69,18 +75,21 @@ class TrainedModel {
       { ...this.about.search, beam_size: settings.beam_size },
       prefix,
     );
-    const decoding = yield* forceDecode(this.network, source, best.tokens);
-    return this.record(words, source, best, decoding, settings.replace_unk);
+    return this.record(words, source, best, settings.replace_unk);
   }
 
-  record(words, source, best, decoding, replace) {
-    const { ids, logProbabilities, others } = decoding;
+  record(words, source, best, replace) {
+    const { steps, memory } = best;
+    const [ids, logProbabilities, others] = ["id", "logProbability", "others"].map((name) =>
+      steps.map((step) => step[name]),
+    );
     const spelt = this.target.spelt(ids.slice(0, -1));
     const sizes = [...spelt.map(([, size]) => size), 1];
     const starts = sizes.map((_, i) => sum(sizes.slice(0, i)));
     const perWord = (values) => starts.map((at, i) => sum(values.slice(at, at + sizes[i])));
     const sourceSizes = [...this.source.spelt(source.slice(0, -1)).map(([, size]) => size), 1];
-    const weights = decoding.weights && wordWeights(decoding.weights, sourceSizes, sizes);
+    const attention = this.network.attends ? steps.map((step) => step.weights) : null;
+    const weights = attention && wordWeights(attention, sourceSizes, sizes);
     const written = spelt.map(([word]) => word);
     const dictionary = replace === "dictionary" ? this.about.dictionary : null;
     const replaced = written.map((word, i) =>
@@ -107,13 +116,13 @@ class TrainedModel {
       runners_up: starts.map((at) => others[at].map(({ word, total }) => [this.target.symbol(word), total])),
       others: starts.map((at) => others[at].map(({ word }) => word)),
       weights,
-      log_normaliser: weights && starts.map((at) => decoding.logNormaliser[at]),
+      log_normaliser: weights && starts.map((at) => steps[at].logNormaliser),
       unread:
         weights &&
         words.flatMap((_, j) =>
           sum(weights.slice(0, -1).map((row, i) => expected[i] * row[j])) < LEAST_READ ? [j] : [],
         ),
-      states: weights ? null : decoding.memory.annotations.data,
+      states: weights ? null : memory.annotations.data,
     };
   }
 }

@@ -1,5 +1,5 @@
 // Runs one model in its own thread, so that the page never waits for it. A message is {kind, ...} with a
-// port for its answer: {answer}, or {error}; {steps} is the progress of a translation.
+// port for its answer: {answer}, or {error}; {steps, words} is the progress of a translation.
 
 import { inflateBytes } from "../data.mjs";
 import { readModel } from "./translation.mjs";
@@ -28,7 +28,7 @@ const ANSWERS = {
       const { done, value } = job.next();
       if (done) return value;
       if (performance.now() - since < PATIENCE) continue;
-      port.postMessage({ steps });
+      port.postMessage({ steps, words: trained.spell(value) });
       await new Promise((resolve) => {
         setTimeout(resolve);
       });
