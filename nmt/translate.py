@@ -70,10 +70,9 @@ def main(composed: TranslateConfig) -> None:
                 stage.advance()
             sys.stdout.flush()
             if too_long is not None:
-                raise InputError(
-                    f"standard input:{number + 1}: {counts[too_long]:,} words; a line may have "
-                    f"{MAX_WORDS:,}: put each sentence on a line of its own"
-                )
+                words = f"{counts[too_long]:,} words; a line may have {MAX_WORDS:,}"
+                advice = "put each sentence on a line of its own"
+                raise InputError(f"standard input:{number + 1}: {words}: {advice}")
             if interactive:
                 ask(config.data.languages[0])
     if interactive:
@@ -89,12 +88,10 @@ def printed_lines(
         record = {"line": number, "source": best.source, "translations": translations}
         yield json.dumps(record, ensure_ascii=False)
         return
-    from nmt.search.beam import normalised
-
     for each in best.nbest or [best]:
         columns = [str(number)] if search.nbest > 1 else []
         if options.scores:
-            score = normalised(each.log_probability, each.symbols, search.length_penalty)
+            score = each.log_probability / max(1, each.symbols) ** search.length_penalty
             columns.append("" if math.isnan(score) else f"{score:.4f}")
         columns.append(each.text if options.detokenise else " ".join(each.tokens))
         if options.alignments:

@@ -103,9 +103,10 @@ class TestTranslate:
 
     def test_scores_are_what_ranks_translations(self, program, rnnsearch):
         typed = ("search.nbest=3", "search.beam_size=3", "search.length_penalty=1")
-        plain = program("translate", BEST, *typed, "scores=true", "detokenise=false", stdin=LINE)
+        plain = program("translate", BEST, *typed, "scores=true", stdin=LINE + b"\n")
         objects = program("translate", BEST, *typed, "alignments=json", stdin=LINE)
         score = float(plain.out.split("\t")[1])
+        assert plain.out.endswith("2\t\t\n")  # an empty line
         best = json.loads(objects.out)["translations"][0]
         symbols = len(best["word_log_probabilities"])
         assert score == pytest.approx(best["log_probability"] / symbols, abs=1e-4)
