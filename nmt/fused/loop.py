@@ -1,8 +1,22 @@
 """Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
-One loop serves the encoder, with one or two directions at once, and the decoder, with or without
-attention. The backward loop computes the gradients of states and queries. The gradient of each weight
-matrix is one product after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
+The encoder, with one or two directions at once, and the decoder, with or without attention, run the same
+steps. In the paper's notation, where `projected` is [W_z; W_r; W] e + b of a word in three parts:
+
+    [q_i; u_i] = [W_a; U_z; U_r] s_{i-1}                  one product
+    c_i        = Σ_j α_ij h_j,  α_ij = softmax_j score(q_i, k_j)
+    [z; r]     = σ(projected_zr + u_i + [C_z; C_r] c_i)
+    s̃          = tanh(projected_s̃ + U (r∘s_{i-1}) + C c_i)
+    s_i        = (1 - z)∘s_{i-1} + z∘s̃
+
+The backward loop computes the gradients of states and queries. The gradient of each weight matrix is one
+product after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
+
+Without attention there is no q_i, and `projected` has the terms of the context. With attention there is
+one context more than there are new states, since the readout of the last word needs c_{T+1}:
+
+    s_0 ──► s_1 ──►  …  ──► s_T
+      └─► c_1 ┘└─► c_2        └─► c_{T+1}
 
 T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
 `...` is the number of directions of an encoder; a decoder has no such dimension.
@@ -77,6 +91,51 @@ def run_with_attention(
     return results
 
 
+class UnitRecord(NamedTuple):
+    """What the backward pass needs of the gated units."""
+
+    state_weight: Tensor  # [W_a; U_z; U_r], (..., N + 2H, H); without attention N is 0
+    U: Tensor  # (..., H, H)
+    states: Tensor  # (..., T + 1, B, H) s_0 .. s_T
+    compute_states: Tensor  # the same in the compute dtype
+    gates: Tensor  # (..., T, B, 2H) [z; r]
+    candidates: Tensor  # (..., T, B, H) s̃
+    reset_states: Tensor  # (..., T, B, H) r∘s_{i-1}
+
+    @classmethod
+    def start(
+        cls, projected: Tensor, initial: Tensor, state_weight: Tensor, U: Tensor
+    ) -> UnitRecord:
+        """Allocates all tensors, and writes s_0."""
+        *sizes, length, batch, _ = projected.shape
+        hidden = U.shape[-1]
+        dtype = projected.dtype
+        accumulate = accumulate_dtype(dtype)
+
+        def new(length: int, columns: int, dtype: torch.dtype) -> Tensor:
+            return projected.new_empty(*sizes, length, batch, columns, dtype=dtype)
+
+        states = new(length + 1, hidden, accumulate)
+        compute_states = states if dtype == accumulate else new(length + 1, hidden, dtype)
+        for each in (states, compute_states):
+            each.select(-3, 0).copy_(initial)
+        gates, candidates = new(length, 2 * hidden, accumulate), new(length, hidden, accumulate)
+        reset_states = new(length, hidden, dtype)
+        return cls(state_weight, U, states, compute_states, gates, candidates, reset_states)
+
+
+class AttentionRecord(NamedTuple):
+    """What the backward pass needs of the attention."""
+
+    C: Tensor  # (3H, A)
+    annotations: Tensor  # (B, S, A)
+    keys: Tensor  # (B, S, N)
+    mask: Tensor  # (B, S)
+    queries: Tensor  # (T + 1, B, N)
+    contexts: Tensor  # (T + 1, B, A)
+    weights: Tensor  # (T + 1, B, S)
+
+
 class GatedUnitFunction(Function):
     """Computes `run_units` and `run_with_attention`.
 
@@ -139,136 +198,153 @@ def run_forward(
     real: Tensor | None = None,
     attended: AttentionInputs | None = None,
 ) -> tuple[Tensors, Tensors]:
-    """Runs the loop; returns its results and the tensors that `run_backward` needs.
+    """Runs the loop; returns its results, and a `UnitRecord` with an `AttentionRecord` as one tuple.
+
+    Python counts from 0: `state[i]` is s_i, but `gate[i]`, `context[i]`, … belong to s_{i+1}.
 
     `steps` is `nmt.fused.steps` or a module with the same functions.
     """
     *directions, length, batch, _ = projected.shape
     hidden = U.shape[-1]
-    dtype = projected.dtype
-    accumulate = accumulate_dtype(projected.dtype)
-    query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    state_weight_t = state_weight.mT
-    U_t = U.mT
-
-    def new(length: int, columns: int, dtype: torch.dtype = dtype) -> Tensor:
-        return projected.new_empty(*directions, length, batch, columns, dtype=dtype)
-
-    states = new(length + 1, hidden, accumulate)
-    compute_states = states if dtype == accumulate else new(length + 1, hidden)
-    for each in (states, compute_states):
-        each.select(-3, 0).copy_(initial)
-    gates, candidates = new(length, 2 * hidden, accumulate), new(length, hidden, accumulate)
-    reset_states = new(length, hidden)
-    state, compute_state, gate, candidate, reset_state, for_gates, for_candidate = by_step(
-        states, compute_states, gates, candidates, reset_states,
-        *projected.split([2 * hidden, hidden], -1),
-    )  # fmt: skip
+    state_weight_t, U_t = state_weight.mT, U.mT
+    units = UnitRecord.start(projected, initial, state_weight, U)
+    for_gates, for_candidate = by_step(*projected.split([2 * hidden, hidden], -1))
+    state, compute_state, gate, candidate, reset_state = by_step(*units[2:])
+    copy = [None] * (length + 1) if units.compute_states is units.states else compute_state
     mask = [None] * length if real is None else real.unbind(-3)
-    copy = [None] * (length + 1) if compute_states is states else compute_state
-    saved: Tensors = state_weight, U, states, compute_states, gates, candidates, reset_states
-    outputs: Tensors = (states.narrow(-3, 1, length),)
-    product: Any = [None] * length
-    if attended is not None:
-        attention = steps.attention_steps(*attended[:4])
-        products = new(length + 1, query_size + 2 * hidden)
-        queries = products[..., :query_size]
-        contexts = new(length + 1, attended.C.shape[1])
-        weights = new(length + 1, attended.mask.shape[1], accumulate)
-        log_normaliser = weights.new_empty(length + 1, batch)
-        product, query, context, weight = by_step(products, queries, contexts, weights)
-        normaliser = log_normaliser.unbind(0)
-        C_gates, C_candidate = attended.C.t().split([2 * hidden, hidden], 1)
-        outputs = compute_states, contexts, weights, log_normaliser
-        saved += (attended.C, attended.annotations, attention.keys, attended.mask)
-        saved += (queries, contexts, weights)
-    for i in range(length + (attended is not None)):
-        recurrent = multiply(compute_state[i], state_weight_t, out=product[i])
-        if attended is not None:
-            attention.attend(query[i], weight[i], normaliser[i], context[i])
-            if i == length:
-                break  # c_{T+1} is the last result: no state follows it
-            recurrent = torch.addmm(recurrent[:, query_size:], context[i], C_gates)
-        steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], mask[i])
-        recurrent = multiply(reset_state[i], U_t)
-        if attended is not None:
-            recurrent = torch.addmm(recurrent, context[i], C_candidate)
+
+    if attended is None:
+        for i in range(length):
+            recurrent = multiply(compute_state[i], state_weight_t)
+            steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], mask[i])
+            recurrent = multiply(reset_state[i], U_t)
+            steps.next_state(
+                state[i], for_candidate[i], recurrent, gate[i], candidate[i], state[i + 1],
+                copy[i + 1],
+            )  # fmt: skip
+        return (units.states.narrow(-3, 1, length),), units
+
+    attention = steps.attention_steps(*attended[:4])
+    products = projected.new_empty(length + 1, batch, len(state_weight))
+    queries, others = products.split([len(state_weight) - 2 * hidden, 2 * hidden], -1)
+    contexts = projected.new_empty(length + 1, batch, attended.C.shape[1])
+    weights = units.states.new_empty(length + 1, *attended.mask.shape)
+    log_normaliser = weights.new_empty(length + 1, batch)
+    product, query, other, context, weight = by_step(products, queries, others, contexts, weights)
+    normaliser = log_normaliser.unbind(0)
+    C_gates, C_candidate = attended.C.t().split([2 * hidden, hidden], 1)
+
+    def attend(i: int) -> None:
+        torch.mm(compute_state[i], state_weight_t, out=product[i])
+        attention.attend(query[i], weight[i], normaliser[i], context[i])
+
+    for i in range(length):
+        attend(i)
+        recurrent = torch.addmm(other[i], context[i], C_gates)
+        steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], None)
+        recurrent = torch.addmm(torch.mm(reset_state[i], U_t), context[i], C_candidate)
         steps.next_state(
             state[i], for_candidate[i], recurrent, gate[i], candidate[i], state[i + 1], copy[i + 1]
         )
-    return outputs, saved
+    attend(length)  # c_{T+1}
+    source = AttentionRecord(
+        attended.C, attended.annotations, attention.keys, attended.mask, queries, contexts, weights
+    )
+    return (units.compute_states, contexts, weights, log_normaliser), (*units, *source)
 
 
 def run_backward(
     steps: Any, saved: Tensors, upstream: Tensors, scoring: nn.Module | None = None
 ) -> list[Tensor]:
-    """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`."""
-    state_weight, U, states, compute_states, gates, candidates, reset_states, *attended = saved
-    *directions, length, batch, hidden = reset_states.shape
+    """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`.
+
+    ∂x is the gradient of the loss with respect to x; for z, r and s̃ before their nonlinearity. The loop
+    goes from s_T to s_1. `from_outside` is what the loop's caller knows of ∂s_i and ∂c_i.
+
+        ∂s̃       = ∂s_i∘z∘(1 - s̃²),  ∂z = ∂s_i∘(s̃ - s_{i-1})∘z∘(1 - z)
+        ∂r       = (Uᵀ ∂s̃)∘s_{i-1}∘r∘(1 - r)
+        ∂c_i     = from_outside + Cᵀ [∂z; ∂r; ∂s̃]; attention makes ∂q_i of it
+        ∂s_{i-1} = from_outside + (1 - z)∘∂s_i + r∘(Uᵀ ∂s̃) + [W_a; U_z; U_r]ᵀ [∂q_i; ∂z; ∂r]
+
+    `grad_state` holds ∂s_i without the last product, which is `from_next` in the step before. One buffer
+    holds the rest for all steps; its views share columns:
+
+                    ∂q  ∂z  ∂r  ∂s̃
+        queries     ×
+        units           ×   ×   ×     ∂projected
+        products    ×   ×   ×         ∂[q_i; u_i]
+        candidates              ×     ∂(U (r∘s_{i-1}))
+    """
+    units = UnitRecord(*saved[:7])
+    source = AttentionRecord(*saved[7:]) if len(saved) > 7 else None
+    *directions, length, batch, hidden = units.reset_states.shape
+    state_weight, U = units[:2]
     query_size = state_weight.shape[-2] - 2 * hidden
     multiply = torch.bmm if directions else torch.mm
-    # The columns of `grad` are query, z, r, s̃. `grad_units` is a view of the columns z, r, s̃. It is the
-    # gradient of `projected`. `grad_products` is a view of the columns query, z, r. It is the gradient
-    # of the product of the state and `state_weight`.
-    iterations = length + bool(attended)
-    grad = reset_states.new_empty(*directions, iterations, batch, query_size + 3 * hidden)
+    rows = length if source is None else length + 1
+    grad = units.reset_states.new_empty(*directions, rows, batch, query_size + 3 * hidden)
     grad_queries, grad_units = grad.split([query_size, 3 * hidden], -1)
     grad_products, grad_candidates = grad.split([query_size + 2 * hidden, hidden], -1)
-    state, gate, candidate, upstream_state = by_step(
-        states, gates, candidates, upstream[0].contiguous()
-    )
-    grad_query, grad_gate, grad_product, grad_candidate = by_step(
+    grad_query, grad_unit, grad_product, grad_candidate = by_step(
         grad_queries, grad_units, grad_products, grad_candidates
     )
+    state, gate, candidate, from_outside = by_step(
+        units.states, units.gates, units.candidates, upstream[0].contiguous()
+    )
+    from_outside = from_outside[-length:]  # of s_1 .. s_T; with attention, s_0 has one, too
     grad_state = torch.zeros_like(state[0])
-    if attended:
-        C, annotations, keys, mask, queries, contexts, weights = attended
-        attention = steps.attention_steps(scoring, annotations, keys, mask)
-        grad_contexts = upstream[1].to(grad.dtype, copy=True)
-        grad_scores = torch.empty_like(weights)
-        query, weight, grad_context, grad_score = by_step(
-            queries, weights, grad_contexts, grad_scores
-        )
-        grad_units[-1] = 0
-        attention.backward(grad_context[-1], query[-1], weight[-1], grad_score[-1], grad_query[-1])
-        from_next = torch.mm(grad_product[-1], state_weight)
-    else:
-        from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
-    for i in reversed(range(length)):
-        # `upstream_state` has one more entry at the start with attention, for s_0.
+
+    def units_backward(i: int, from_next: Tensor) -> None:
         steps.candidate_backward(
-            grad_state, from_next, upstream_state[i - length], gate[i], candidate[i], state[i],
-            grad_gate[i],
-        )  # fmt: skip
+            grad_state, from_next, from_outside[i], gate[i], candidate[i], state[i], grad_unit[i]
+        )
         grad_reset_state = multiply(grad_candidate[i], U)
-        steps.reset_backward(grad_state, grad_reset_state, gate[i], state[i], grad_gate[i])
-        if attended:
-            grad_context[i].addmm_(grad_gate[i], C)
-            attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])
-        from_next = multiply(grad_product[i], state_weight)
-    grad_state.add_(from_next)
-    if attended:
-        grad_state.add_(upstream_state[0])
+        steps.reset_backward(grad_state, grad_reset_state, gate[i], state[i], grad_unit[i])
 
     def weight_gradient(grad: Tensor, inputs: Tensor) -> Tensor:
         """Returns Σ grad inputsᵀ (..., X, Y) over steps and sentences, given (..., T, B, X) and (..., T, B, Y)."""
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 
-    grad_units, grad_candidates = (x.narrow(-3, 0, length) for x in (grad_units, grad_candidates))
-    gradients = [
-        grad_units,
-        grad_state,
-        weight_gradient(grad_products, compute_states),
-        weight_gradient(grad_candidates, reset_states),
-    ]
-    if attended:
-        # (B, S, T) x (B, T, A)
-        by_sentence = weights.permute(1, 2, 0).to(grad.dtype), grad_contexts.transpose(0, 1)
-        gradients += [
-            weight_gradient(grad_units, contexts),
-            torch.bmm(*by_sentence),
-            *attention.gradients(grad_scores, queries),
+    if source is None:
+        from_next = torch.zeros_like(grad_state, dtype=grad.dtype)
+        for i in reversed(range(length)):
+            units_backward(i, from_next)
+            from_next = multiply(grad_product[i], state_weight)
+        return [
+            grad_units,
+            grad_state.add_(from_next),
+            weight_gradient(grad_products, units.compute_states),
+            weight_gradient(grad_candidates, units.reset_states),
         ]
-    return gradients
+
+    attention = steps.attention_steps(scoring, source.annotations, source.keys, source.mask)
+    grad_contexts = upstream[1].to(grad.dtype, copy=True)
+    grad_scores = torch.empty_like(source.weights)
+    query, weight, grad_context, grad_score = by_step(
+        source.queries, source.weights, grad_contexts, grad_scores
+    )
+
+    def attention_backward(i: int) -> Tensor:
+        attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])
+        return torch.mm(grad_product[i], state_weight)
+
+    grad_units[length] = 0  # no state follows c_{T+1}
+    from_next = attention_backward(length)
+    for i in reversed(range(length)):
+        units_backward(i, from_next)
+        grad_context[i].addmm_(grad_unit[i], source.C)
+        from_next = attention_backward(i)
+    grad_units, grad_candidates = grad_units[:length], grad_candidates[:length]
+    # (B, S, T) x (B, T, A)
+    by_sentence = source.weights.permute(1, 2, 0).to(grad.dtype), grad_contexts.transpose(0, 1)
+    return [
+        grad_units,
+        grad_state.add_(from_next).add_(upstream[0][0]),
+        weight_gradient(grad_products, units.compute_states),
+        weight_gradient(grad_candidates, units.reset_states),
+        weight_gradient(grad_units, source.contexts),
+        torch.bmm(*by_sentence),
+        *attention.gradients(grad_scores, source.queries),
+    ]
