@@ -2,10 +2,19 @@
 
 B batch, K hypotheses per sentence, V vocabulary size, C inspected cells, W beam width.
 
-The K x V scores of a sentence are never stored. The vocabulary is split into stripes of equal size.
-Cell i of a hypothesis holds word i of each stripe; one pass computes the best logit of each cell. The
-best W words of a sentence are in its best W cells: only these cells are copied to the host and sorted
-there, in float64. If rounding or ties could bring in another cell, all words of the sentence are sorted.
+The K x V scores of a sentence are never stored. The vocabulary is split into stripes of equal size. Cell i
+of a hypothesis holds word i of each stripe; one pass computes the best logit of each cell. With one
+hypothesis, six words in two stripes of three, and W = 2:
+
+                cell 0     cell 1     cell 2
+    stripe 0    word 0: 1  word 1: 9  word 2: 2
+    stripe 1    word 3: 8  word 4: 3  word 5: 6
+    best        8          9          6           inspect cells 1 and 0
+
+The best W words are in the best W cells: for any other cell, each of these W cells has a word at least as
+good as all of its own. Here words 1 and 3 are kept, and no word of cell 2 exceeds 6. So only the words of
+the best cells are copied to the host and sorted there, in float64. If rounding or ties could bring in
+another cell, all words of the sentence are sorted.
 """
 
 from __future__ import annotations
@@ -26,6 +35,14 @@ SPARE = 4  # cells beyond the beam width: with them, most ties need no sorting o
 NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
 CHUNK = 1 << 17  # logits per chunk when a CPU computes normalisers: a chunk fits its cache
+
+
+class Stripes(NamedTuple):
+    """A vocabulary in stripes of equal size; the last stripe may overlap the one before."""
+
+    starts: list[int]  # the first word of each stripe
+    on_device: Tensor  # the same as a tensor
+    size: int  # words of a stripe, and cells of a hypothesis
 
 
 class Continuations(NamedTuple):
@@ -53,51 +70,22 @@ def best_continuations(
     Raises:
         RunError: if a probability of the model is NaN.
     """
-    dtype = torch.promote_types(logits.dtype, torch.float32)
-    width = int(widths.max())
-    batch, slots, vocabulary = logits.shape
-    starts, first_words, size = _stripes(vocabulary, logits.device)
-
-    head = logits[:, :, : size * (len(starts) - 1)].unflatten(2, (-1, size)).amax(2)
-    best = torch.maximum(head, logits[:, :, -size:])  # (B, K, cells)
+    stripes = _stripes(logits.shape[2], logits.device)
+    best = _best_of_cells(logits, stripes)
     # before the logits of forbidden words are overwritten
-    normaliser = _normaliser(logits, best.amax(2).to(dtype))
+    normaliser = _normaliser(logits, best)
     for word, sentences in forbidden.items():
         mask = queued(torch.from_numpy(sentences), logits.device)
-        logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
-        # update the cells of the word: a best logit too high would cause a sort of all words
-        for i in {word - start for start in starts if 0 <= word - start < size}:
-            in_cell = torch.stack([logits[:, :, start + i] for start in starts])
-            best[:, :, i] = in_cell.amax(0)
-    offset = queued(torch.from_numpy(totals), logits.device).to(dtype) - normaliser
-    bounds, cells = (best + offset.unsqueeze(2)).flatten(1).topk(min(width + SPARE, slots * size))
-    parents = cells // size  # (B, C)
-    words = (cells % size).unsqueeze(2) + first_words
-    rows = torch.arange(batch, device=logits.device).unsqueeze(1)
-    values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)  # (B, C, stripes)
-    # rounding must not give a probability above 1
-    values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
-    # one copy, so one wait for the device: float64 holds indices of cells exactly, too
-    copied = torch.cat((bounds[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
-    if np.isnan(copied).any():
-        raise RunError(NOT_NUMBERS)
-
-    count = cells.shape[1]
-    last_bound = copied[:, 0]
-    cell = copied[:, 1 : count + 1].astype(np.int64)
-    candidates = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes) words
-    # words that the last stripe shares with the one before it
-    repeated = candidates[:, :, -1] < starts[-2] + size
-    slot = np.repeat(cell // size, len(starts), axis=1)
-    scores = take(totals, slot) + copied[:, count + 1 :]
-    scores.reshape(candidates.shape)[:, :, -1][repeated] = -np.inf
-    kept = _best(Continuations(slot, candidates.reshape(scores.shape), scores), widths)
-    if count < slots * size:
-        lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
-        slack = 8 * torch.finfo(dtype).eps * np.abs(lowest)
-        unsure = (last_bound >= lowest - slack) & (last_bound > -np.inf)
-        for row in np.flatnonzero(unsure).tolist():
-            _rank_all_words(kept, row, logits[row], normaliser[row], totals[row], int(widths[row]))
+        _forbid(word, mask, logits, best, stripes)
+    count = int(widths.max()) + SPARE
+    candidates, bound = _inspect_cells(count, logits, best, normaliser, totals, stripes)
+    kept = _best(candidates, widths)
+    # A word of another cell scores `bound` at most. Is that certainly less than what was kept?
+    lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
+    slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
+    unsure = (bound >= lowest - slack) & (bound > -np.inf)
+    for row in np.flatnonzero(unsure).tolist():
+        _rank_all_words(kept, row, logits[row], normaliser[row], totals[row], int(widths[row]))
     return kept
 
 
@@ -106,8 +94,69 @@ def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return array[np.arange(len(array))[:, None], columns]
 
 
-def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
-    """Returns log Σ exp (B, K) of logits (B, K, V), given the largest of each row (B, K)."""
+def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
+    """Returns the best logit (B, K, cells) of each cell."""
+    size = stripes.size
+    head = logits[:, :, : size * (len(stripes.starts) - 1)].unflatten(2, (-1, size)).amax(2)
+    return torch.maximum(head, logits[:, :, -size:])
+
+
+def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
+    """Sets the logits of a word to -inf in the sentences of a mask (B,), and updates its cells.
+
+    A best logit that is too high would cause a sort of all words.
+    """
+    logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
+    for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:
+        in_cell = torch.stack([logits[:, :, start + i] for start in stripes.starts])
+        best[:, :, i] = in_cell.amax(0)
+
+
+def _inspect_cells(
+    count: int,
+    logits: Tensor,
+    best: Tensor,
+    normaliser: Tensor,
+    totals: np.ndarray,
+    stripes: Stripes,
+) -> tuple[Continuations, np.ndarray]:
+    """Copies all words of a sentence's best `count` cells to the host.
+
+    Returns:
+        The words with their scores (B, C · stripes), in no order, and a bound (B,) for the scores of
+        all other words; -inf if there are no others.
+    """
+    starts, first_words, size = stripes
+    batch, slots, _ = best.shape
+    dtype = normaliser.dtype
+    count = min(count, slots * size)
+    offset = queued(torch.from_numpy(totals), logits.device).to(dtype) - normaliser
+    bounds, cells = (best + offset.unsqueeze(2)).flatten(1).topk(count)  # (B, C)
+    parents = cells // size
+    words = (cells % size).unsqueeze(2) + first_words  # (B, C, stripes)
+    rows = torch.arange(batch, device=logits.device).unsqueeze(1)
+    values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)
+    # rounding must not give a probability above 1
+    values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
+    # one copy, so one wait for the device: float64 holds indices of cells exactly, too
+    copied = torch.cat((bounds[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
+    if np.isnan(copied).any():
+        raise RunError(NOT_NUMBERS)
+
+    cell = copied[:, 1 : count + 1].astype(np.int64)
+    candidates = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes) words
+    # words that the last stripe shares with the one before it
+    repeated = candidates[:, :, -1] < starts[-2] + size
+    slot = np.repeat(cell // size, len(starts), axis=1)
+    scores = take(totals, slot) + copied[:, count + 1 :]
+    scores.reshape(candidates.shape)[:, :, -1][repeated] = -np.inf
+    bound = copied[:, 0] if count < slots * size else np.full(batch, -np.inf)
+    return Continuations(slot, candidates.reshape(scores.shape), scores), bound
+
+
+def _normaliser(logits: Tensor, best: Tensor) -> Tensor:
+    """Returns log Σ exp (B, K) of logits (B, K, V), given the best of each cell (B, K, cells)."""
+    largest = best.amax(2).to(torch.promote_types(logits.dtype, torch.float32))
     # Σ e^l = 2^-shift Σ 2^(shift + l log2 e)
     flat = logits.flatten(0, 1)
     shift = largest.flatten().unsqueeze(1) * -LOG2_E
@@ -119,15 +168,11 @@ def _normaliser(logits: Tensor, largest: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=8)
-def _stripes(vocabulary: int, device: torch.device) -> tuple[list[int], Tensor, int]:
-    """Returns the first word of each stripe, also on a device, and the size of the stripes.
-
-    The last stripe may overlap the one before.
-    """
+def _stripes(vocabulary: int, device: torch.device) -> Stripes:
     count = STRIPES if vocabulary >= STRIPES**2 else 2
     size = -(-vocabulary // count)
     starts = [*range(0, size * (count - 1), size), vocabulary - size]
-    return starts, torch.tensor(starts, device=device), size
+    return Stripes(starts, torch.tensor(starts, device=device), size)
 
 
 def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
