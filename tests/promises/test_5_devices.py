@@ -11,9 +11,11 @@ import signal
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
+from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.processes import TINY, run, start
 
 # A batch of 13 is no multiple of the devices: the shares of the ranks have weights
@@ -61,6 +63,8 @@ def test_ranks_make_the_updates_of_one_device(one, ranks):
         files = [folder.parent / f"{n}/run/translations/{name}.jsonl" for n in (1, ranks)]
         ids = [[json.loads(line)["id"] for line in file.open()] for file in files]
         assert ids[0] == ids[1] == list(range(len(ids[0])))
+    tables = [read_scores(folder.parent / f"{n}/run").drop(columns="bucket") for n in (1, ranks)]
+    pd.testing.assert_frame_equal(*tables, rtol=1e-3, atol=1e-3)
 
 
 def test_one_ctrl_c_ends_all_ranks_with_a_checkpoint(one):

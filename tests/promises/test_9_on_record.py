@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 
+import pytest
 import torch
 
 import nmt
 from tests.helpers import ROOT
 from tests.helpers.produced import RNNSEARCH, results
+from tests.helpers.run_folders import make_run
 
 
 def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
@@ -31,3 +34,29 @@ def test_every_interval_says_what_was_drawn_again(rnnsearch):
     assert set(table.interval[~with_interval].fillna("")) <= {""}
     known = table[with_interval]
     assert ((known.low <= known.value) & (known.value <= known.high)).all()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_every_table_of_a_comparison_says_so(named, tmp_path):
+    """Three seeds, and a system, with and without names of documents."""
+    folders = [make_run(tmp_path / f"{seed}", seed=seed, pairs=400, kept=0) for seed in (1, 2, 3)]
+    for file in map(file_of, folders if named else ()):
+        rows = [json.loads(line) for line in file.open()]
+        lines = [json.dumps(row | {"document": row["id"] // 4}) for row in rows]
+        file.write_text("\n".join(lines) + "\n")
+    text = [" ".join(row["hypothesis"]) for row in map(json.loads, file_of(folders[0]).open())]
+    (tmp_path / "other.txt").write_text("\n".join(text) + "\n")
+    found = nmt.compare(folders, systems={"other": str(tmp_path / "other.txt")}, resamples=20)
+    drawn = "documents" if named else "sentences"
+    for frame, kinds in (
+        (found.scores[found.scores["run"] == "other"], {drawn}),
+        (found.curves, {drawn, f"{drawn} and seeds"}),
+        (found.retention, {drawn, f"{drawn} and seeds"}),
+        (found.differences, {drawn}),
+    ):
+        known = frame["low"].notna()
+        assert set(frame.loc[known, "interval"]) == kinds
+
+
+def file_of(folder):
+    return folder / "translations/newstest.jsonl"
