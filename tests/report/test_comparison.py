@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.report import comparison as module
+from nmt.report import notes, set_comparison
 from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.runs import FinishedRun, find_runs, read_run
 from tests.helpers.bleu import bleu_by_hand
@@ -79,7 +79,8 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> No
 def test_of_many_runs_the_best_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_PAIRED", 2)
+    for module in (set_comparison, notes):
+        monkeypatch.setattr(module, "MAX_PAIRED", 2)
     found = compare_finished(runs, resamples=10)
     assert {run.results["model"] for run in found.paired("newstest")} == {"RNNsearch"}
     assert (

@@ -70,49 +70,21 @@ def overview(comparison: Comparison) -> dict[str, Any]:
         },
         "level": LEVEL,
         "buckets": _rows(
-            scores.sort_values("from", kind="stable"),
-            "set",
-            "run",
-            "key",
-            "bucket",
-            "from",
-            "to",
-            "value",
-            "low",
-            "high",
-            "sentences",
+            scores.sort_values("from", kind="stable"), without=["subset", "score", "interval"]
         ),
         "curves": _rows(
             comparison.curves.round({"words": 2, "value": 4, "low": 4, "high": 4}),
-            "set",
-            "key",
-            "kind",
-            "name",
-            "other",
-            "words",
-            "value",
-            "low",
-            "high",
+            without=["sentences", "interval"],
         ),
         "differences": _rows(
-            comparison.differences,
-            "set",
-            "score",
-            "a",
-            "b",
-            "bucket",
-            "delta",
-            "low",
-            "high",
-            "p_corrected",
-            "sentences",
+            comparison.differences, without=["from", "to", "score_a", "score_b", "interval", "p"]
         ),
     }
 
 
-def _rows(frame: pd.DataFrame, *columns: str) -> list[dict[str, Any]]:
-    """Returns the rows of some columns, with six decimals, and null for missing values."""
-    text = frame[list(columns)].to_json(orient="records", double_precision=6)
+def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns rows without some columns, with six decimals, and null for missing values."""
+    text = frame.drop(columns=[*without]).to_json(orient="records", double_precision=6)
     rows: list[dict[str, Any]] = json.loads(text)
     return rows
 

@@ -1,0 +1,143 @@
+"""What a reader must know about the scores on a test set, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from textwrap import shorten
+
+import numpy as np
+
+from nmt.evaluation import significance
+from nmt.evaluation.domains import comparable_domains, shares_at
+from nmt.evaluation.length_curve import FEWEST
+from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.resampling import count_documents
+from nmt.evaluation.scores.text import missing_tokenizer
+from nmt.evaluation.summary import common_sentences
+from nmt.report.retention import Curves
+from nmt.report.set_comparison import MAX_PAIRED, SetComparison
+from nmt.utils.text import counted
+
+REPEATED = 5  # equal outputs of different sentences that a note mentions
+FEWEST_DOCUMENTS = 20  # with fewer a note says that intervals are too narrow
+CHANGED_MIX = 0.1  # change of a domain's share that a note mentions
+
+
+def notes_of(part: SetComparison, curves: Curves) -> list[str]:
+    """Returns what a reader must know about the scores and curves on a test set."""
+    notes = [
+        f"{part.name}: {run.stored[part.name]} of {run.label}, renamed since its text differs."
+        for run in part.runs
+        if part.name in run.stored
+    ]
+    if part.no_unk:
+        notes.append(
+            f"No UNK: {counted(len(part.no_unk), 'sentence')} covered by the shortlists of all "
+            "runs, translated with <unk> forbidden."
+        )
+    notes += [f"{s.title} signature: {s.signature}" for s in part.tested if s.signature]
+    languages = {run.language for run in part.runs}
+    notes += [note for note in map(missing_tokenizer, sorted(map(str, languages))) if note]
+    pairs = max((len(measured.ids) for measured in part.measured.values()), default=0)
+    if 0 < pairs < significance.FEWEST:
+        few = f"intervals of fewer than {significance.FEWEST} sentences are too narrow"
+        notes.append(f"{counted(pairs, 'sentence')}: {few}.")
+    documents = [count_documents(each.documents) for each in part.measured.values()]
+    if (known := [count for count in documents if count]) and len(known) == len(documents):
+        drawn = f"Intervals draw {counted(min(known), 'document')} whole."
+        few = "Intervals of so few documents contain the true value less often than they say."
+        notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
+    notes += copy_notes(part)
+    for run in part.runs if part.name in part.runs[0].records else ():
+        notes += repetition_notes(run.label, run.translations(part.name))
+    if len(part.runs) > MAX_PAIRED:
+        notes.append(
+            f"Of {len(part.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "
+            "are compared in pairs and sentence by sentence; runs= selects others."
+        )
+    searches = dict.fromkeys(run.search for run in part.runs)
+    notes += [f"Search: {settings}." for settings in searches if settings]
+    if len({run.results.get("commit") for run in part.runs} - {None}) > 1:
+        notes.append("The runs used different commits of the code.")
+    return [*notes, *domain_notes(part), *retention_notes(part, curves)]
+
+
+def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
+    """Says how many outputs of a system are empty, and whether it repeats one output, as a refusal."""
+    outputs = Counter(
+        record.get("detokenised", " ".join(record["hypothesis"])).strip()
+        for record in records
+        if record["source"]
+    )
+    empty = outputs.pop("", 0)
+    sources = {tuple(record["source"]) for record in records}
+    [(text, count)] = outputs.most_common(1) or [("", 0)]
+    parts = [f"{counted(empty, 'output')} empty"] if empty else []
+    if count >= REPEATED and len(sources) > len(records) - count:
+        parts.append(f"{count} outputs are {shorten(text, 60, placeholder='…')!r}")
+    return [f"{name}: {'; '.join(parts)}."] if parts else []
+
+
+def domain_notes(part: SetComparison) -> list[str]:
+    """Says how the domains of short sentences differ from those of long ones."""
+    if len(part.domains) < 2:
+        return []
+    common = common_sentences([*part.measured.values()], "bleu")
+    lengths = part.scale.short, part.scale.long
+    short, long = (shares_at(common, length) for length in lengths)
+    domain = max(short, key=lambda name: abs(short[name] - long[name]))
+    notes = []
+    if abs(short[domain] - long[domain]) >= CHANGED_MIX:
+        notes.append(
+            f"Domains change with length: {domain} is {short[domain]:.0%} of the lines of about "
+            f"{lengths[0]} {part.scale.unit}, and {long[domain]:.0%} at {lengths[1]}."
+        )
+    compared = comparable_domains(part.scale, common)
+    if missing := sorted({*short} - {*compared}):
+        notes.append(
+            f"Adjusted curves leave out {', '.join(missing)}: too few lines at {lengths[0]} or "
+            f"{lengths[1]} {part.scale.unit}."
+        )
+    return notes
+
+
+def copy_notes(part: SetComparison) -> list[str]:
+    """Says how many references equal their source, and what the scores are without them."""
+    records = in_order(part.runs[0].translations(part.name))
+    copied = {row["id"] for row in records if row["source"] == row["reference"]}
+    if not copied or len(copied) == len(records):
+        return []
+    changes = []
+    for measured in part.measured.values():
+        has = measured.has("bleu")
+        kept = has & ~np.isin(measured.ids, list(copied))
+        if kept.any():
+            table = measured.tables["bleu"]
+            sums = np.stack([table[part].sum(axis=0) for part in (has, kept)])
+            whole, rest = measured.scores["bleu"].combine(sums)
+            changes.append(rest - whole)
+    effect = f"{min(changes):+.1f} to {max(changes):+.1f}" if changes else "unknown"
+    return [
+        f"{counted(len(copied), 'reference')} equal the source (addresses, names); BLEU without "
+        f"these sentences: {effect}."
+    ]
+
+
+def retention_notes(part: SetComparison, curves: Curves) -> list[str]:
+    """Says for which groups the retention of BLEU is unknown, and of which lengths there are too few."""
+    short, long = part.scale.short, part.scale.long
+    unknown: dict[str, list[str]] = {}
+    for name in part.groups:
+        curve = curves.get("bleu", {}).get(("score", name))
+        ends = [x for x in (short, long) if curve is None or not np.isfinite(curve.at(x).score)]
+        if curve is not None and ends == [long] and curve.lengths[-1] > short:
+            continue  # retention at the last length of the curve
+        if ends:
+            lengths = " and ".join(map(str, ends))
+            unknown.setdefault(lengths, []).append(name)
+    return [
+        f"Retention of BLEU is unknown for {', '.join(names)}: fewer than {FEWEST} sentences, or too "
+        f"few matches, at about {lengths} {part.scale.unit}."
+        for lengths, names in unknown.items()
+    ]

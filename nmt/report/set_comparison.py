@@ -1,0 +1,190 @@
+"""The runs and systems on one test set: missing scores, curves, and the tests of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nmt.config.keys import EDGES
+from nmt.config.schema import EvaluationConfig
+from nmt.evaluation import significance
+from nmt.evaluation.constant_error import measure_constant_error
+from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
+from nmt.evaluation.length_curve import Curve, LengthScale, length_curves
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores_csv import score_table
+from nmt.evaluation.summary import Measured, common_sentences, compute_statistics
+from nmt.report.retention import ADJUSTED, Curves
+from nmt.report.runs import FinishedRun, grouped
+
+MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
+BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
+
+
+def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[FinishedRun]:
+    """Selects at most MAX_PAIRED runs: first other systems, then the highest BLEU on the set."""
+    bleu = whole[whole["key"] == "bleu"].set_index("run")["value"]
+    ranked = sorted(runs, key=lambda run: (not run.external, -bleu.get(run.label, 0.0)))
+    chosen = {run.label for run in ranked[:MAX_PAIRED]}
+    return [run for run in runs if run.label in chosen]
+
+
+class SetComparison:
+    """The runs on one test set; scores computed here use the length buckets of the first run.
+
+    Attributes:
+        tested: scores whose differences are tested; `known`: all scores, by key.
+        keys: keys of the tested scores that have curves.
+        measured: statistics of the sentences, by run.
+        domains: names of the domains; empty unless every sentence has one.
+        no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
+        outdated: keys whose stored scores are of other sentences than these.
+        groups: the groups of seeds whose runs all have sentences.
+        controls: names of the groups, other systems first; each is compared with those before it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        runs: Sequence[FinishedRun],
+        wanted: Sequence[str] | None,
+        added: Sequence[Score],
+        resamples: int,
+        *,
+        shown: bool = False,
+    ) -> None:
+        self.name = name
+        self.shown = shown
+        self.runs = [run for run in runs if name in run.sets]
+        self.stored = pd.concat([run.scores.assign(run=run.label) for run in self.runs])
+        self.stored = self.stored[self.stored["set"] == name]
+        keys = set(self.stored["score"])
+        language = next((run.language for run in self.runs if run.language), None)
+        stored = [key for key in REGISTERED if key in keys]
+        chosen = choose_scores(stored or None if wanted is None else wanted, "scores", language)
+        own = choose_scores(stored, language=language)
+        self.tested = [*chosen, *added]
+        self.keys = [score.key for score in self.tested if score.by_length]
+        self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
+        edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or EDGES
+        scales = (run.scales[name] for run in self.runs if name in run.scales)
+        self.scale = next(scales, LengthScale(edges=edges))
+        self.settings = EvaluationConfig(edges=list(self.scale.edges), resamples=resamples)
+        named = () if wanted is None else chosen
+        for score in self.known.values():
+            if score.slow or score.signature is not None:
+                lacking = {
+                    run.label: run.translations(name)
+                    for run in self.runs
+                    if run.external or score in named or not score.slow
+                }
+                compute_statistics(lacking, score, shown=shown)
+        self.measured = {
+            run.label: Measured(
+                run.translations(name), [*self.known.values()], self.settings, compute_slow=False
+            )
+            for run in self.runs
+        }
+        found = [each.domains for each in self.measured.values() if each.domains is not None]
+        self.domains = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
+        self.groups = {
+            group: members
+            for group, members in grouped(self.runs).items()
+            if all(len(self.measured[run.label].ids) for run in members)
+        }
+        systems = {run.label for run in self.runs if run.external}
+        self.controls = sorted(self.groups, key=lambda name: name not in systems)
+        covered = [ids for run in self.runs if (ids := run.covered(name)) is not None]
+        self.no_unk = set.intersection(*covered) if covered else None
+        self.outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in covered) else set()
+        for measured in self.measured.values() if covered else ():
+            others = ~np.isin(measured.ids, list(self.no_unk or ()))
+            measured.tables[NO_UNK.key][others] = np.nan
+
+    def completed_scores(self) -> pd.DataFrame:
+        """Returns stored and missing scores; No UNK is on the sentences that all runs cover."""
+        tables = []
+        for label, measured in self.measured.items():
+            stored = self.stored[self.stored["run"] == label]
+            keys = list(measured.scores) if len(measured.ids) else []  # without: as stored
+            anew = [key for key in keys if key in self.outdated or key not in set(stored["key"])]
+            rows = [row for key in anew for row in measured.rows(self.name, key)]
+            tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
+        return pd.concat(tables)
+
+    def curves(self) -> Curves:
+        """Computes the curves of the groups, and of systems with a constant error rate."""
+        members = {("score", name): self.measured_of(name) for name in self.groups}
+        records = {run.label: run.translations(self.name) for run in self.runs}
+        runs = [
+            run.label
+            for of_group in self.groups.values()
+            for run in of_group
+            if any(record["reference"] for record in records[run.label])
+        ]
+        simulated = measure_constant_error(
+            [records[label] for label in runs],
+            [self.measured[label] for label in runs],
+            shown=self.shown,
+        )
+        constant = dict(zip(runs, simulated, strict=True))
+        for name, of_group in self.groups.items():
+            if all(run.label in constant for run in of_group):
+                members["constant", name] = [constant[run.label] for run in of_group]
+        keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *self.keys])
+        return length_curves(members, keys, self.scale.weights, together=False)
+
+    def curves_by_domain(self) -> dict[str, Curves]:
+        """Computes curves of the groups in each domain, and adjusted to one mix of them, if known."""
+        members = {("score", name): self.measured_of(name) for name in self.groups}
+        weights = {
+            domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
+        }
+        if len(weights) > 1:
+            weights[ADJUSTED] = partial(adjusted_kernel, self.scale)
+        return {
+            domain: length_curves(members, self.keys, of_domain, together=False)
+            for domain, of_domain in weights.items()
+        }
+
+    def curves_of_pair(self, key: str, name: str, other: str) -> tuple[Curve, Curve] | None:
+        """Computes the curves of two groups on the sentences for which both have the score."""
+        pair = {each: self.measured_of(each) for each in (name, other)}
+        curves = length_curves(pair, [key], self.scale.weights).get(key)
+        return None if curves is None else (curves[name], curves[other])
+
+    def measured_of(self, group: str) -> list[Measured]:
+        """Returns the statistics of a group's runs."""
+        return [self.measured[run.label] for run in self.groups[group]]
+
+    def differences(self) -> Iterator[dict[str, Any]]:
+        """Yields the tests of each score, of each pair on the sentences for which both have it."""
+        resamples = self.settings.resamples
+        edges = self.settings.edges or ()
+        whole = self.stored[self.stored["bucket"] == "all"]
+        paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
+        for score in self.tested if resamples else ():
+            having = {label: each for label, each in paired.items() if each.has(score.key).any()}
+            sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
+            # All at once if all have the same sentences: the resamples of a run are computed once.
+            compared = (
+                [having] if len(sentences) == 1 else map(dict, combinations(having.items(), 2))
+            )
+            for part in compared:
+                common = common_sentences([*part.values()], score.key)
+                if not len(common.ids):
+                    continue
+                for row in significance.paired_differences(
+                    dict(zip(part, common.tables, strict=True)),
+                    score.combine,
+                    common.lengths,
+                    edges if score.by_length else None,
+                    resamples,
+                    common.documents,
+                ):
+                    yield {"score": score.key, **row}
