@@ -15,8 +15,8 @@ product after the loop, and so is the gradient of the annotations. No B x S x N 
 Without attention there is no q_i, and `projected` has the terms of the context. With attention there is
 one context more than there are new states, since the readout of the last word needs c_{T+1}:
 
-    s_0 ──► s_1 ──►  …  ──► s_T
-      └─► c_1 ┘└─► c_2        └─► c_{T+1}
+    s_0 ─────────► s_1 ─────────► … ──► s_T
+      └──► c_1 ──┘   └──► c_2 ──┘         └──► c_{T+1}
 
 T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
 `...` is the number of directions of an encoder; a decoder has no such dimension.
