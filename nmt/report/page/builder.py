@@ -76,6 +76,7 @@ def build_page(
     scripts = (f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
     missing = {
         "live": not models,
+        "explorer": all(run.external for run in runs),
         "significance": len(runs) == 1,
         "claims": claims is None,
         "training": not any(r.results.get("train") or r.results.get("history") for r in runs),

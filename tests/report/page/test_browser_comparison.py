@@ -189,6 +189,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
     page = opened.page
     page.wait_for_selector("#length-chart[data-drawn]")
     assert page.is_visible("#length-grey")
+    assert page.locator("nav a[href='#explorer-section']").count() == 0  # they have no attention
     before = page.locator("#length-legend li").all_inner_texts()
     assert 2 <= len(before) <= 4
     assert {"s00", "s11"} <= {name.strip() for name in before}

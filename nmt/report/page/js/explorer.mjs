@@ -10,6 +10,8 @@ import { onResize, stepper } from "./stepper.mjs";
 
 /** Starts the explorer over {set: sentences}; returns {has, open}. */
 export function startExplorer(alignments) {
+  const nothing = { has: () => false, open: () => {} };
+  if (!byId("explorer-section")) return nothing;
   const ui = Object.fromEntries(
     ["set", "sort", "find", "sentence", "run", "map", "said", "energies", "runners"].map((name) => [
       name,
@@ -22,7 +24,7 @@ export function startExplorer(alignments) {
   const sets = Object.keys(alignments).filter((name) => alignments[name].length);
   byId("explorer-section").classList.toggle("empty", sets.length === 0);
   byId("explorer-none").hidden = sets.length > 0;
-  if (!sets.length) return { has: () => false, open: () => {} };
+  if (!sets.length) return nothing;
 
   const state = { set: sets[0], sentence: null, run: null, decoding: null };
   const share = shareField("explorer");
