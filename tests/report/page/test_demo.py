@@ -22,9 +22,8 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
     data = demo.packed("data")
     assert not re.search(r"/(tmp|work|home)/", str(data))
     page = DEMO.read_text(encoding="utf-8")
-    assert (
-        "python -m nmt.train +experiment=rnnsearch50 " in page
-    )  # the line that a person would type
+    # the line that a person would type
+    assert "<code>python -m nmt.train +experiment=rnnsearch50" in page
     labels = {run["label"] for run in data["overview"]["runs"]}
     assert labels == {"RNNencdec-50", "RNNsearch-50"}
 
