@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # Waiting threads spin for milliseconds by default, which delays other processes on the cores.
-    "GOMP_SPINCOUNT": "10000",  # GNU OpenMP, in spins
+    # Waiting threads spin for milliseconds by default. If another process has a core, they hold up the
+    # thread that they wait for (docs/performance.md).
+    "GOMP_SPINCOUNT": "300",  # GNU OpenMP, in spins
     "KMP_BLOCKTIME": "1",  # Intel and LLVM OpenMP, in milliseconds
     # Batches of all lengths need about twice the 1,024 products that oneDNN caches by default.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",

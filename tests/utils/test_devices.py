@@ -107,7 +107,7 @@ def test_strategies():
     ("units", "threads"), [(127, 1), (128, 2), (256, 4), (512, 8), (1000, 16), (4000, 16)]
 )
 def test_threads_are_at_most_the_cores(units, threads, monkeypatch):
-    monkeypatch.setenv("GOMP_SPINCOUNT", "10000")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "300")
     monkeypatch.setattr(devices, "shared_cores", lambda processes: 60 // processes)
     before = torch.get_num_threads()
     try:
