@@ -43,41 +43,39 @@ class Estimate:
         sentences: number of sentences it was computed from.
         documents: number of documents that were drawn; None: sentences were drawn.
         seeds: number of runs in the smaller group.
-        error: standard error over seeds and sentences; None with too few seeds.
-        df: degrees of freedom of `error`, or of the standard error of the resamples.
+        error: standard error over seeds and sentences, or over resamples with too few seeds.
+        df: degrees of freedom of `error`.
     """
 
     score: float
     resampled: np.ndarray
     sentences: int
-    documents: int | None = None
-    seeds: int = 1
-    error: float | None = None
-    df: float = math.inf
+    documents: int | None
+    seeds: int
+    error: float
+    df: float
+
+    @property
+    def over_seeds(self) -> bool:
+        """Whether the interval covers new seeds, and not only new sentences."""
+        return self.seeds >= FEWEST_SEEDS
 
     @property
     def drawn(self) -> str:
         """What the interval covers: the column `interval` of scores.csv."""
         drawn = "sentences" if self.documents is None else "documents"
-        return drawn if self.error is None else f"{drawn} and seeds"
+        return f"{drawn} and seeds" if self.over_seeds else drawn
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Returns the confidence interval; both ends are None without resamples."""
-        if self.error is None:
+        if not self.over_seeds:
             return interval_of(self.resampled, confidence, self.documents)
-        width = self.margin(confidence)
-        return self.score - width, self.score + width
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error over seeds and sentences, or over resamples with too few seeds."""
-        if self.error is not None:
-            return self.error
-        return math.sqrt(_variance(self.resampled) * _few(self.documents))
+        margin = self.margin(confidence)
+        return self.score - margin, self.score + margin
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
-        """Returns half the width of a t interval from `error`, else from the resamples' error."""
-        return self.standard_error * float(stdtrit(self.df, (1 + confidence) / 2))
+        """Returns half the width of a t interval."""
+        return self.error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
@@ -98,8 +96,8 @@ class Estimate:
         Args:
             careful: for tests that must not reject more often than their level.
         """
-        by_t = _t_tails(self.score - threshold, self.standard_error, self.df)
-        if self.error is not None:
+        by_t = _t_tails(self.score - threshold, self.error, self.df)
+        if self.over_seeds:
             return by_t
         few = careful or self.documents is not None
         values = self.resampled[np.isfinite(self.resampled)] - threshold
@@ -122,31 +120,44 @@ def combined(
         sentences: number of these sentences.
         documents: number of documents that the resamples drew; None: they drew sentences.
     """
-    means = [sample.mean(axis=0) for sample in samples]
-    values = means[0] if len(means) == 1 else means[0] - means[1]
-    score = float(values[0])
-    resampled = values[1:]
-    seeds = min(len(sample) for sample in samples)
-    if seeds < FEWEST_SEEDS:
-        df = (sentences if documents is None else documents) - 1
-        return Estimate(score, resampled, sentences, documents, seeds, df=df)
-    shared = _variance(resampled) * _few(documents)
-    between, least, squares = 0.0, 0.0, 0.0
+    score, *_ = values = samples[0].mean(axis=0) - sum(each.mean(axis=0) for each in samples[1:])
+    variance = _variance(values[1:])
+    if documents is not None and documents > 1:
+        variance *= documents / (documents - 1)  # resamples of few documents vary too little
+    df = (sentences if documents is None else documents) - 1.0
+    seeds = min(map(len, samples))
+    if seeds >= FEWEST_SEEDS:
+        variance, df = _over_seeds(samples, variance, documents)
+    error = math.sqrt(variance)
+    return Estimate(float(score), values[1:], sentences, documents, seeds, error, df)
+
+
+def _over_seeds(
+    samples: Sequence[np.ndarray], of_mean: float, documents: int | None
+) -> tuple[float, float]:
+    """Returns the variance over seeds and sentences, and its degrees of freedom.
+
+    Three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Their bootstrap variances
+    `of_mean` 12 and, in the distance of each seed from their mean, 4/3, 0 and 4/3, which makes an
+    interaction of (4/3 + 4/3) / 2 / 3 = 4/9, give the variance 12 - 4/9 + 1/3.
+
+    Args:
+        of_mean: bootstrap variance of the mean or difference.
+    """
+    shared, between, least, squares = of_mean, 0.0, 0.0, 0.0
     for sample in samples:
         n = len(sample)
         apart = sample[:, 1:] - sample[:, 1:].mean(axis=0)
-        own = sum(map(_variance, apart)) / (n - 1) / n  # interaction of seeds and sentences
-        observed = float(sample[:, 0].var(ddof=1)) / n
-        shared -= own
+        interaction = sum(map(_variance, apart)) / (n - 1) / n
+        observed = float(sample[:, 0].var(ddof=1)) / n  # S^2 / n
+        shared -= interaction
         between += observed
-        least += max(observed, own)
-        squares += max(observed, own) ** 2 / (n - 1)
+        least += max(observed, interaction)
+        squares += max(observed, interaction) ** 2 / (n - 1)
     shared = max(0.0, shared)
     if documents is not None and documents > 1:
         squares += shared**2 / (documents - 1)
-    freedom = (shared + least) ** 2 / squares if squares > 0 else math.inf
-    error = math.sqrt(shared + between)
-    return Estimate(score, resampled, sentences, documents, seeds, error, freedom)
+    return shared + between, (shared + least) ** 2 / squares if squares > 0 else math.inf
 
 
 def enough_resamples(
@@ -186,11 +197,6 @@ def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
         return float(distance <= 0), float(distance >= 0)
     ratio = distance / error
     return float(stdtr(df, -ratio)), float(stdtr(df, ratio))
-
-
-def _few(documents: int | None) -> float:
-    """Returns the factor by which resamples of D documents vary too little."""
-    return 1.0 if documents is None or documents < 2 else documents / (documents - 1)
 
 
 def _variance(values: np.ndarray) -> float:

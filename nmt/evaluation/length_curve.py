@@ -25,7 +25,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TypeVar
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -191,24 +192,22 @@ def kernel(
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A score by length: of a group of runs, or the comparison of two groups.
+    """A score by length, of a group of runs.
 
     Attributes:
         kernel: the kernel of the sentences.
         samples: for each group (n, 1 + R, G): values of its runs on the sentences and on resamples.
-            A comparison has two groups; its value is the first mean minus the second.
+            The value of two groups (`ComparedCurve`) is the first mean minus the second.
         ids: (N,) the sentences.
         documents: number of documents that the resamples drew; None: they drew sentences.
-        influence: computes the linear terms (U, G) of the group's mean.
-        compared: whether the band holds at all lengths together.
+        influence: computes the linear terms (U, G) of the group's mean, for curves that are compared.
     """
 
     kernel: Kernel
     samples: Sequence[np.ndarray]
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     documents: int | None = None
-    influence: Callable[[], np.ndarray] | None = None
-    compared: bool = False
+    influence: Callable[[], Any] = lambda: None
 
     @property
     def lengths(self) -> np.ndarray:
@@ -231,31 +230,9 @@ class Curve:
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the lower and upper end at each length: (G,) each, NaN without resamples."""
-        if not self.compared:
-            ends = [each.interval() for each in self.estimates]
-            low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-            return low, high
-        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
-        if not resampled.size:
-            return np.full_like(self.score, np.nan), np.full_like(self.score, np.nan)
-        largest = np.quantile(self._largest_deviations(resampled), CONFIDENCE)
-        errors = np.array([each.standard_error for each in self.estimates])
-        by_seeds = np.array([each.margin() for each in self.estimates])
-        several = np.array([each.error is not None for each in self.estimates])
-        normal = ndtri((1 + CONFIDENCE) / 2)
-        widths = largest * np.where(several, by_seeds / normal, errors)
-        return self.score - widths, self.score + widths
-
-    def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
-        """Returns the largest |t| over all lengths in each resample (R, G): (R,)."""
-        assert self.influence is not None
-        terms = self.influence()
-        known = np.isfinite(self.score)
-        sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
-        total, squares = np.split(sums, 2, axis=1)
-        errors = np.sqrt(np.maximum(squares - total**2 / len(terms), 0.0))
-        deviations = np.abs(resampled - self.score) / np.where(errors > 0, errors, np.nan)
-        return np.nanmax(deviations[:, known], axis=1, initial=0.0)
+        ends = [each.interval() for each in self.estimates]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        return low, high
 
     def at(self, length: float) -> Estimate:
         """Interpolates the estimate at a length; its score is NaN outside the lengths of the curve."""
@@ -279,7 +256,12 @@ class Curve:
         base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
-        return replace(self, samples=[_parts_of_ratio(values, base)], influence=None)
+        # Linear terms of the ratio of means (the delta method): the same mean and spread.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = base.mean(axis=0)
+            quotient = values.mean(axis=0) / mean
+            terms = quotient + (values - quotient * base) / mean
+        return Curve(self.kernel, [terms], self.ids, self.documents)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
         """Finds the first length at which a share of the score at the short length is lost.
@@ -296,6 +278,30 @@ class Curve:
         return tuple(_first_below(self.lengths, part, 1 - share, beyond) for part in parts)
 
 
+class ComparedCurve(Curve):
+    """The difference or ratio of two curves; its band holds at all lengths together."""
+
+    def band(self) -> tuple[np.ndarray, np.ndarray]:
+        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
+        if not resampled.size:
+            return np.full_like(self.score, np.nan), np.full_like(self.score, np.nan)
+        largest = np.quantile(self._largest_deviations(resampled), CONFIDENCE)
+        normal = ndtri((1 + CONFIDENCE) / 2)
+        errors = [e.margin() / normal if e.over_seeds else e.error for e in self.estimates]
+        widths = largest * np.array(errors)
+        return self.score - widths, self.score + widths
+
+    def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
+        """Returns the largest |t| over all lengths in each resample (R, G): (R,)."""
+        terms = self.influence()
+        known = np.isfinite(self.score)
+        sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
+        total, squares = np.split(sums, 2, axis=1)
+        errors = np.sqrt(np.maximum(squares - total**2 / len(terms), 0.0))
+        deviations = np.abs(resampled - self.score) / np.where(errors > 0, errors, np.nan)
+        return np.nanmax(deviations[:, known], axis=1, initial=0.0)
+
+
 def length_curves(
     groups: Mapping[Name, Sequence[Measured]],
     keys: Iterable[str],
@@ -303,9 +309,11 @@ def length_curves(
     resamples: int | None = None,
     *,
     masked: bool = True,
-    together: bool = True,
 ) -> dict[str, dict[Name, Curve]]:
     """Computes the curve over length of each score, for each group of runs that has the score.
+
+    All curves of a score use the sentences for which all these runs have it, so that `difference` and
+    `ratio` can compare any two.
 
     Args:
         groups: by name, runs on one test set that differ only in their seed.
@@ -313,49 +321,48 @@ def length_curves(
         weights: returns the weights of the sentences.
         resamples: R; None: as many as the runs have.
         masked: NaN where the sentences have too few events for a curve.
-        together: all curves of a score use the sentences for which all these runs have it, so that
-            `difference` and `ratio` can compare any two; else each group uses its own.
 
     Returns:
-        Curves by key, then by name. A group is left out if its runs have no sentence in common, or too
-        few sentences of similar length for a curve.
+        Curves by key, then by name; without a score for which these runs have no sentence in common, or
+        too few sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    if not together:
-        for name, members in groups.items():
-            own = length_curves({name: members}, keys, weights, resamples, masked=masked)
-            for key, of_group in own.items():
-                curves.setdefault(key, {}).update(of_group)
-        return curves
     known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores use the same sums
     for key in keys:
-        having = {name: rs for name, rs in groups.items() if all(run.has(key).any() for run in rs)}
-        runs = [run for members in having.values() for run in members]
-        common = common_sentences(runs, key) if runs else None
-        if common is None or not len(common.ids):
+        having = {
+            name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
+        }
+        common = common_sentences([*chain(*having.values())], key) if having else None
+        if common is None or not len(common.ids) or not len((of_length := weights(common)).lengths):
             continue
-        of_length = weights(common)
-        if not len(of_length.lengths):
-            continue
-        values = []
-        for run, table in zip(runs, common.tables, strict=True):
-            place = common.ids.tobytes(), table.tobytes()
-            if place not in known:
-                count = run.resamples if resamples is None else resamples
-                known[place] = of_length.sums(table, count, common.documents)
-            score = run.scores[key]
-            values.append((score.curve if masked else score.combine)(known[place]))
-        rest = iter(zip(values, common.tables, strict=True))
+        tables = iter(common.tables)
         curves[key] = {}
-        for name, members in having.items():
-            own_values, tables = zip(*(next(rest) for _ in members), strict=True)
-            curves[key][name] = Curve(
-                of_length,
-                [np.stack(own_values)],
-                common.ids,
-                count_documents(common.documents),
-                cache(partial(_mean_influence, of_length, tables, members[0].scores[key], common)),
-            )
+        for name, runs in having.items():
+            score = runs[0].scores[key]
+            of_group = [*islice(tables, len(runs))]
+            values = []
+            for table in of_group:
+                place = common.ids.tobytes(), table.tobytes()
+                if place not in known:
+                    count = runs[0].resamples if resamples is None else resamples
+                    known[place] = of_length.sums(table, count, common.documents)
+                values.append((score.curve if masked else score.combine)(known[place]))
+            influence = cache(partial(_mean_influence, of_length, of_group, score, common))
+            drawn = count_documents(common.documents)
+            curves[key][name] = Curve(of_length, [np.stack(values)], common.ids, drawn, influence)
+    return curves
+
+
+def separate_curves(
+    groups: Mapping[Name, Sequence[Measured]],
+    keys: Iterable[str],
+    weights: Callable[[CommonSentences], Kernel],
+) -> dict[str, dict[Name, Curve]]:
+    """Computes the same as `length_curves`, but each group's curves on all its own sentences."""
+    curves: dict[str, dict[Name, Curve]] = {}
+    for name, runs in groups.items():
+        for key, own in length_curves({name: runs}, keys, weights).items():
+            curves.setdefault(key, {}).update(own)
     return curves
 
 
@@ -366,35 +373,31 @@ def _mean_influence(
     return np.mean(terms, axis=0)
 
 
-def difference(first: Curve, second: Curve) -> Curve:
+def difference(first: Curve, second: Curve) -> ComparedCurve:
     """Subtracts the second curve from the first, on the same sentences."""
-
-    def influence() -> np.ndarray:
-        assert first.influence is not None
-        assert second.influence is not None
-        return first.influence() - second.influence()
-
-    return replace(
-        first, samples=[*first.samples, *second.samples], influence=influence, compared=True
+    samples = [*first.samples, *second.samples]
+    return ComparedCurve(
+        first.kernel,
+        samples,
+        first.ids,
+        first.documents,
+        lambda: first.influence() - second.influence(),
     )
 
 
-def ratio(first: Curve, second: Curve) -> Curve:
+@np.errstate(divide="ignore", invalid="ignore")
+def ratio(first: Curve, second: Curve) -> ComparedCurve:
     """Divides the mean of the first curve by the mean of the second, on the same sentences."""
     (a,), (b,) = first.samples, second.samples
-    with np.errstate(divide="ignore", invalid="ignore"):
-        base = b.mean(axis=0)
-        quotient = a.mean(axis=0) / base
+    base = b.mean(axis=0)
+    quotient = a.mean(axis=0) / base
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def influence() -> np.ndarray:
-        assert first.influence is not None
-        assert second.influence is not None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (first.influence() - quotient[0] * second.influence()) / base[0]
+        return (first.influence() - quotient[0] * second.influence()) / base[0]
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        samples = [a / base, quotient * b / base - quotient]
-    return replace(first, samples=samples, influence=influence, compared=True)
+    samples = [a / base, quotient * b / base - quotient]
+    return ComparedCurve(first.kernel, samples, first.ids, first.documents, influence)
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:
@@ -405,18 +408,7 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
     """
     (own,) = curve.relative.samples
     (simulated,) = constant.relative.samples
-    return replace(curve, samples=[own - simulated], influence=None)
-
-
-def _parts_of_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Returns values of runs (n, ...) with the mean mean(above) / mean(below) and the ratio's spread.
-
-    They are the linear terms of the ratio of means (the delta method).
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        base = below.mean(axis=0)
-        quotient = above.mean(axis=0) / base
-        return quotient + (above - quotient * below) / base
+    return replace(curve.relative, samples=[own - simulated])
 
 
 def _first_below(

@@ -15,7 +15,7 @@ from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
-from nmt.evaluation.length_curve import Curve, LengthScale, length_curves
+from nmt.evaluation.length_curve import Curve, LengthScale, length_curves, separate_curves
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table
 from nmt.evaluation.summary import Measured, common_sentences, compute_statistics
@@ -137,7 +137,7 @@ class SetComparison:
             if all(run.label in constant for run in of_group):
                 members["constant", name] = [constant[run.label] for run in of_group]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *self.keys])
-        return length_curves(members, keys, self.scale.weights, together=False)
+        return separate_curves(members, keys, self.scale.weights)
 
     def curves_by_domain(self) -> dict[str, Curves]:
         """Computes curves of the groups in each domain, and adjusted to one mix of them, if known."""
@@ -148,7 +148,7 @@ class SetComparison:
         if len(weights) > 1:
             weights[ADJUSTED] = partial(adjusted_kernel, self.scale)
         return {
-            domain: length_curves(members, self.keys, of_domain, together=False)
+            domain: separate_curves(members, self.keys, of_domain)
             for domain, of_domain in weights.items()
         }
 
