@@ -246,6 +246,10 @@ class Curve:
         ]
         return combined(values, int(self.kernel.sentences[below]), self.documents)
 
+    def alone(self, run: int) -> Curve:
+        """Returns the curve of one run of the group, without resamples."""
+        return replace(self, samples=[self.samples[0][[run], :1]])
+
     @cached_property
     def relative(self) -> Curve:
         """The curve divided by its value at the short length; NaN if that is unknown or not positive.

@@ -25,18 +25,8 @@ from nmt.evaluation.buckets import bucket_name
 from nmt.utils.files import refuse_unreadable, write_text
 
 FILE = "scores.csv"
-COLUMNS = (
-    "set",
-    "subset",
-    "score",
-    "from",
-    "to",
-    "value",
-    "low",
-    "high",
-    "sentences",
-    "interval",
-)
+VALUE = ("value", "low", "high")
+COLUMNS = ("set", "subset", "score", "from", "to", *VALUE, "sentences", "interval")
 _NUMBERS = {  # types of columns; all others are text
     **dict.fromkeys(("from", "to", "sentences"), "Int64"),
     **dict.fromkeys(("value", "low", "high", "words", "longest"), "float64"),
@@ -50,9 +40,9 @@ def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
     Args:
         rows: what `pandas.DataFrame` takes, such as mappings by column; they may lack columns.
     """
-    frame = pd.DataFrame(rows).reindex(columns=list(columns))
     types = {name: _NUMBERS.get(name, "str") for name in columns}
-    return frame.astype(types).fillna({name: "" for name in columns if name not in _NUMBERS})
+    frame = pd.DataFrame(rows).reindex(columns=list(columns)).astype(types)
+    return frame.fillna({name: "" for name in columns if name not in _NUMBERS})
 
 
 def score_table(rows: Any) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.resampling import (
     Combine,
     count_documents,
-    interval_of,
+    interval_row,
     resampled_sums,
     widening,
 )
@@ -57,7 +57,6 @@ def paired_differences(
         (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's
         correction for the number of buckets with a p; for the whole set p itself).
     """
-    names = [*tables]
     table = np.stack([*tables.values()], axis=1)  # (N, S, F)
     scored = []
     for head, inside in parts_by_length(lengths, edges):
@@ -66,11 +65,9 @@ def paired_differences(
             sums = resampled_sums(table[inside].reshape(inside.sum(), -1), resamples, drawn)
             values = combine(sums.reshape(-1, *table.shape[1:]))  # (1 + R, S)
             scored.append((head, int(inside.sum()), count_documents(drawn), values))
-    for one, other in combinations(range(len(names)), 2):
+    for (one, a), (other, b) in combinations(enumerate(tables), 2):
         rows: list[dict[str, Any]] = [
-            head
-            | {"a": names[one], "b": names[other], "sentences": sentences}
-            | _test(values[:, one], values[:, other], sentences, drawn)
+            head | {"a": a, "b": b} | _test(values[:, one], values[:, other], sentences, drawn)
             for head, sentences, drawn, values in scored
             if np.isfinite(values[0, [one, other]]).all()
         ]
@@ -90,24 +87,16 @@ def _test(
     since chance could also give the observed difference.
     """
     delta, *_ = deltas = first - second
-    low, high = interval_of(deltas[1:], documents=documents)
     by_chance = deltas[1:][~np.isnan(deltas[1:])]
     by_chance = np.abs(by_chance - by_chance.mean())
     enough = sentences >= FEWEST
-    drawn = "sentences" if documents is None else "documents"
     if documents is not None:
         enough = enough and documents > 1
         by_chance = by_chance * widening(max(documents, 2))
     p = ((by_chance >= abs(delta) - TIE).sum() + 1) / (len(by_chance) + 1)
-    return {
-        "score_a": float(first[0]),
-        "score_b": float(second[0]),
-        "delta": float(delta),
-        "low": low,
-        "high": high,
-        "interval": "" if low is None else drawn,
-        "p": float(p) if enough else None,
-    }
+    row = interval_row(deltas, sentences, documents)
+    row |= {"score_a": float(first[0]), "score_b": float(second[0]), "delta": row.pop("value")}
+    return row | {"p": float(p) if enough else None}
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

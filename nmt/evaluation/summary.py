@@ -41,10 +41,13 @@ def keep_statistics(
     chosen = choose_scores(settings.scores, language=language)
     stored = [score for score in chosen if score.slow or score.signature is not None]
     for record in records:
-        kept = {score.key: score.statistics(record) for score in stored}
-        kept = {key: numbers for key, numbers in kept.items() if numbers is not None}
-        if kept:
-            record["statistics"] = {**(record.get("statistics") or {}), **kept}
+        for score in stored:
+            _keep(record, score, score.statistics(record))
+
+
+def _keep(record: Record, score: Score, numbers: Sequence[float] | None) -> None:
+    if numbers is not None:
+        record.setdefault("statistics", {})[score.key] = [*numbers]
 
 
 def compute_statistics(
@@ -81,11 +84,7 @@ def compute_statistics(
         for (name, part), found in zip(jobs, map_in_processes(statistics, parts), strict=True):
             stage.set_postfix_str(name, refresh=False)
             for record, numbers in zip(part, found, strict=True):
-                if numbers is not None:
-                    record["statistics"] = {
-                        **(record.get("statistics") or {}),
-                        score.key: [*numbers],
-                    }
+                _keep(record, score, numbers)
             stage.advance(len(part))
 
 

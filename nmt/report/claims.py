@@ -26,7 +26,15 @@ from nmt.config.keys import CONFIDENCE
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
-from nmt.evaluation.length_curve import LONG, SHORT, Curve, Kernel, kernel, length_curves
+from nmt.evaluation.length_curve import (
+    LONG,
+    SHORT,
+    Curve,
+    Kernel,
+    excess_retention,
+    kernel,
+    length_curves,
+)
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
 from nmt.evaluation.summary import CommonSentences, Measured
@@ -93,7 +101,8 @@ class Claim:
         """Weighs sentences: 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
         lengths = sentences.lengths
         if self.statistic != "score":
-            return kernel(lengths, at=(self.short, self.long), short=self.short)
+            ends = kernel(lengths, at=(self.short, self.long), short=self.short)
+            return ends if len(ends.lengths) == 2 else replace(ends, lengths=ends.lengths[:0])
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
         rows = 1.0 * inside[None][: int(inside.any())]  # without a sentence there is no value
@@ -280,44 +289,43 @@ def decide(
         number of `seeds`; `values` of the runs.
     """
     score = score_of_name(claim.score, "claims: score")
-    digits = max(2, score.digits) if claim.statistic == "score" else 3
     ((kind, margin),) = claim.rule.items()
     limits = [-margin, margin] if kind == "within" else [margin]
-    settings = EvaluationConfig()
     systems = {}
     for place, group in enumerate(groups):
         records = [run.translations(claim.set) for run in group]
-        systems["score", place] = [Measured(each, [score], settings) for each in records]
+        measured = [Measured(each, [score], EvaluationConfig()) for each in records]
+        systems["score", place] = measured
         if claim.statistic == "excess_retention":
-            systems["constant", place] = measure_constant_error(records, systems["score", place])
+            systems["constant", place] = measure_constant_error(records, measured)
     masked = claim.statistic != "score"
+    reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
     for factor in RESAMPLES:
-        curves = length_curves(
-            systems, [score.key], claim.weights, factor * resamples, masked=masked
-        )
-        of_score = curves.get(score.key, {})
-        statistics = {name: _statistics(claim, curve) for name, curve in of_score.items()}
-        known = all(np.isfinite(each[:, 0]).all() for each in statistics.values())
-        if statistics.keys() != systems.keys() or not known:
-            reason = f"{score.title} of {claim.part}: too few sentences with it in all runs"
+        resampled = factor * resamples
+        found = length_curves(systems, [score.key], claim.weights, resampled, masked=masked)
+        curves = found.get(score.key, {})
+        if curves.keys() != systems.keys():
             return {"verdict": UNDECIDED, "reason": reason}
-        samples = [statistics["score", place] for place in range(len(groups))]
-        if claim.statistic == "excess_retention":
-            samples = [kept - statistics["constant", place] for place, kept in enumerate(samples)]
-        pairs = paired and len(samples) == 2 and len(groups[0]) == len(groups[1])
-        compared = [samples[0] - samples[1]] if pairs else samples
-        curve = of_score["score", 0]
-        estimate = combined(compared, int(curve.kernel.sentences.min()), curve.documents)
-        settled = enough_resamples(compared, estimate, limits)
-        if settled:
+        pairs = [(curves["score", n], curves.get(("constant", n))) for n in range(len(groups))]
+        samples = [_statistic(claim, *pair) for pair in pairs]
+        if not all(np.isfinite(each[:, 0]).all() for each in samples):
+            return {"verdict": UNDECIDED, "reason": reason}
+        if paired and len(samples) == 2 and len(samples[0]) == len(samples[1]):
+            samples = [samples[0] - samples[1]]
+        curve, _ = pairs[0]
+        estimate = combined(samples, int(curve.kernel.sentences.min()), curve.documents)
+        if settled := enough_resamples(samples, estimate, limits):
             break
     verdict, p = apply_rule(claim.rule, estimate)
-    of_runs = {name: _values_of_runs(claim, curve) for name, curve in of_score.items()}
+    digits = max(2, score.digits) if claim.statistic == "score" else 3
     values = [
-        of_runs["score", place] - of_runs.get(("constant", place), 0)
-        for place in range(len(groups))
+        ", ".join(
+            number(alone.item(), digits).text
+            for n in range(len(group))
+            for alone in [_statistic(claim, curve.alone(n), constant and constant.alone(n))]
+        )
+        for group, (curve, constant) in zip(groups, pairs, strict=True)
     ]
-    seeds = [", ".join(number(x, digits).text for x in of.tolist()) for of in values]
     return {
         "verdict": verdict if settled else UNDECIDED,
         "reason": "" if settled else "more resamples may change the verdict",
@@ -325,22 +333,17 @@ def decide(
         "figure": number(estimate.score, digits, *estimate.interval(CONFIDENCE)),
         "p": p,
         "seeds": estimate.seeds,
-        "values": " minus ".join(seeds),
+        "values": " minus ".join(values),
     }
 
 
-def _statistics(claim: Claim, curve: Curve) -> np.ndarray:
-    """Returns the score, or the share kept, of a group's runs (n, 1 + R); NaN if unknown."""
-    if claim.statistic == "score":
-        return curve.samples[0][:, :, 0]
-    kept = curve.relative.samples[0]
-    return kept[:, :, 1] if kept.shape[2] == 2 else np.full((1, 1), np.nan)
-
-
-def _values_of_runs(claim: Claim, curve: Curve) -> np.ndarray:
-    """Returns the score, or the share kept, of each run (n,): a group keeps the ratio of its means."""
-    values = curve.samples[0][:, 0]
-    return values[:, 0] if claim.statistic == "score" else values[:, 1] / values[:, 0]
+def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray:
+    """Returns the statistic of a group's runs, at the last length of the curve: (n, 1 + R)."""
+    if constant is not None:
+        curve = excess_retention(curve, constant)
+    elif claim.statistic == "retention":
+        curve = curve.relative
+    return curve.samples[0][:, :, -1]
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:

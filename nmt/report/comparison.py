@@ -5,7 +5,7 @@ The statistics come from `nmt.evaluation`; `nmt.report.set_comparison` selects t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -169,21 +169,23 @@ def compare_finished(
             notes[name] = notes_of(part, curves)
             higher = [key for key, score in part.known.items() if score.higher_is_better]
             kept = [*higher, *(score.key for score in added)]
-            of_set: dict[str, list[Iterator[dict[str, Any]]]] = {
-                "curves": [curve_rows(curves, part.groups, part.controls, part.curves_of_pair)],
-                "retention": [retention_rows(curves, kept, part.scale)],
+            of_set = {
+                "curves": [
+                    curve_rows(curves, part.groups, part.controls, part.curves_of_pair),
+                    *(domain_rows(own, domain) for domain, own in by_domain.items()),
+                ],
+                "retention": [
+                    retention_rows(own, kept, part.scale, domain)
+                    for domain, own in {"": curves, **by_domain}.items()
+                ],
                 "differences": [part.differences()],
             }
-            for domain, own in by_domain.items():
-                of_set["curves"].append(domain_rows(own, domain))
-                of_set["retention"].append(retention_rows(own, kept, part.scale, domain))
             for kind, parts in of_set.items():
                 rows[kind] += [{"set": name, **row} for row in chain.from_iterable(parts)]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
     tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
-    named = choose_scores(wanted or [], "scores")
-    about = describe(frame, runs, [*named, *added])
+    about = describe(frame, runs, [*choose_scores(wanted or [], "scores"), *added])
     return Comparison(list(runs), frame, about, **tables, notes=notes)
 
 

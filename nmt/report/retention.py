@@ -21,22 +21,11 @@ from nmt.evaluation.length_curve import (
     excess_retention,
     ratio,
 )
+from nmt.evaluation.scores_csv import VALUE
 from nmt.report.runs import FinishedRun
 
 MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
-CURVES = (
-    "set",
-    "key",
-    "kind",
-    "name",
-    "other",
-    "words",
-    "value",
-    "low",
-    "high",
-    "sentences",
-    "interval",
-)
+CURVES = ("set", "key", "kind", "name", "other", "words", *VALUE, "sentences", "interval")
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
 (one run of a group, without a band), `difference`, `ratio` or `domain`; `name` is a group or run, `other`
 the group it is compared with, or the domain; `sentences` is the effective number."""
@@ -46,9 +35,7 @@ RETENTION = (
     "name",
     "domain",
     "statistic",
-    "value",
-    "low",
-    "high",
+    *VALUE,
     "interval",
     "from",
     "to",
@@ -105,8 +92,7 @@ def curve_rows(
             yield from _points(curve, key=key, kind=kind, name=name)
             several = kind == "score" and len(groups[name]) > 1
             for place, run in enumerate(groups[name] if several else ()):
-                alone = Curve(curve.kernel, [curve.samples[0][[place], :1]])  # without resamples
-                yield from _points(alone, key=key, kind="seed", name=run.label)
+                yield from _points(curve.alone(place), key=key, kind="seed", name=run.label)
         names = [name for name in controls if ("score", name) in of_key][:MAX_COMPARED]
         for control, name in combinations(names, 2):
             pair: tuple[Curve, Curve] | None = of_key["score", name], of_key["score", control]
@@ -166,15 +152,12 @@ def retention_rows(
                     values[EXCESS] = (excess.score, *excess.interval())
             values[CHANGE] = (last.score - first.score,)
             values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
-            head = {
-                "key": key,
-                "name": name,
-                "domain": domain,
-                "interval": kept.drawn,
-                "from": scale.short,
-                "to": long,
-                "longest": longest,
-            }
+            head = {"key": key, "name": name, "domain": domain, "interval": kept.drawn}
+            lengths = {"from": scale.short, "to": long, "longest": longest}
             for statistic, numbers in values.items():
-                ends = zip(("value", "low", "high"), numbers, strict=False)
-                yield head | {"statistic": statistic} | dict(ends)
+                yield (
+                    head
+                    | lengths
+                    | {"statistic": statistic}
+                    | dict(zip(VALUE, numbers, strict=False))
+                )

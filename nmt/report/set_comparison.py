@@ -44,7 +44,7 @@ class SetComparison:
         domains: names of the domains; empty unless every sentence has one.
         no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
         outdated: keys whose stored scores are of other sentences than these.
-        groups: the groups of seeds whose runs all have sentences.
+        groups: the groups of seeds whose runs all have sentences; `members`: their statistics.
         controls: names of the groups, other systems first; each is compared with those before it.
     """
 
@@ -63,9 +63,8 @@ class SetComparison:
         self.runs = [run for run in runs if name in run.sets]
         self.stored = pd.concat([run.scores.assign(run=run.label) for run in self.runs])
         self.stored = self.stored[self.stored["set"] == name]
-        keys = set(self.stored["score"])
         language = next((run.language for run in self.runs if run.language), None)
-        stored = [key for key in REGISTERED if key in keys]
+        stored = [key for key in REGISTERED if key in set(self.stored["score"])]
         chosen = choose_scores(stored or None if wanted is None else wanted, "scores", language)
         own = choose_scores(stored, language=language)
         self.tested = [*chosen, *added]
@@ -76,19 +75,16 @@ class SetComparison:
         self.scale = next(scales, LengthScale(edges=edges))
         self.settings = EvaluationConfig(edges=list(self.scale.edges), resamples=resamples)
         named = () if wanted is None else chosen
+        records = {run.label: run.translations(name) for run in self.runs}
         for score in self.known.values():
             if score.slow or score.signature is not None:
-                lacking = {
-                    run.label: run.translations(name)
-                    for run in self.runs
-                    if run.external or score in named or not score.slow
-                }
+                every = score in named or not score.slow
+                lacking = {r.label: records[r.label] for r in self.runs if r.external or every}
                 compute_statistics(lacking, score, shown=shown)
+        known = [*self.known.values()]
         self.measured = {
-            run.label: Measured(
-                run.translations(name), [*self.known.values()], self.settings, compute_slow=False
-            )
-            for run in self.runs
+            label: Measured(rows, known, self.settings, compute_slow=False)
+            for label, rows in records.items()
         }
         found = [each.domains for each in self.measured.values() if each.domains is not None]
         self.domains = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
@@ -96,6 +92,10 @@ class SetComparison:
             group: members
             for group, members in grouped(self.runs).items()
             if all(len(self.measured[run.label].ids) for run in members)
+        }
+        self.members = {
+            ("score", group): [self.measured[run.label] for run in runs]
+            for group, runs in self.groups.items()
         }
         systems = {run.label for run in self.runs if run.external}
         self.controls = sorted(self.groups, key=lambda name: name not in systems)
@@ -119,63 +119,52 @@ class SetComparison:
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of systems with a constant error rate."""
-        members = {("score", name): self.measured_of(name) for name in self.groups}
+        members = dict(self.members)
         records = {run.label: run.translations(self.name) for run in self.runs}
-        runs = [
-            run.label
-            for of_group in self.groups.values()
-            for run in of_group
-            if any(record["reference"] for record in records[run.label])
+        scored = [
+            label for label, rows in records.items() if any(record["reference"] for record in rows)
         ]
         simulated = measure_constant_error(
-            [records[label] for label in runs],
-            [self.measured[label] for label in runs],
+            [records[label] for label in scored],
+            [self.measured[label] for label in scored],
             shown=self.shown,
         )
-        constant = dict(zip(runs, simulated, strict=True))
-        for name, of_group in self.groups.items():
-            if all(run.label in constant for run in of_group):
-                members["constant", name] = [constant[run.label] for run in of_group]
+        constant = dict(zip(scored, simulated, strict=True))
+        for name, runs in self.groups.items():
+            if all(run.label in constant for run in runs):
+                members["constant", name] = [constant[run.label] for run in runs]
         keys = dict.fromkeys(["bleu", "brevity_penalty", "bleu_precisions", NO_UNK.key, *self.keys])
         return separate_curves(members, keys, self.scale.weights)
 
     def curves_by_domain(self) -> dict[str, Curves]:
         """Computes curves of the groups in each domain, and adjusted to one mix of them, if known."""
-        members = {("score", name): self.measured_of(name) for name in self.groups}
         weights = {
             domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
         }
         if len(weights) > 1:
             weights[ADJUSTED] = partial(adjusted_kernel, self.scale)
         return {
-            domain: separate_curves(members, self.keys, of_domain)
+            domain: separate_curves(self.members, self.keys, of_domain)
             for domain, of_domain in weights.items()
         }
 
     def curves_of_pair(self, key: str, name: str, other: str) -> tuple[Curve, Curve] | None:
         """Computes the curves of two groups on the sentences for which both have the score."""
-        pair = {each: self.measured_of(each) for each in (name, other)}
+        pair = {each: self.members["score", each] for each in (name, other)}
         curves = length_curves(pair, [key], self.scale.weights).get(key)
         return None if curves is None else (curves[name], curves[other])
-
-    def measured_of(self, group: str) -> list[Measured]:
-        """Returns the statistics of a group's runs."""
-        return [self.measured[run.label] for run in self.groups[group]]
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """Yields the tests of each score, of each pair on the sentences for which both have it."""
         resamples = self.settings.resamples
-        edges = self.settings.edges or ()
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():
             having = {label: each for label, each in paired.items() if each.has(score.key).any()}
             sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
             # All at once if all have the same sentences: the resamples of a run are computed once.
-            compared = (
-                [having] if len(sentences) == 1 else map(dict, combinations(having.items(), 2))
-            )
-            for part in compared:
+            pairs = map(dict, combinations(having.items(), 2))
+            for part in [having] if len(sentences) == 1 else pairs:
                 common = common_sentences([*part.values()], score.key)
                 if not len(common.ids):
                     continue
@@ -183,7 +172,7 @@ class SetComparison:
                     dict(zip(part, common.tables, strict=True)),
                     score.combine,
                     common.lengths,
-                    edges if score.by_length else None,
+                    self.scale.edges if score.by_length else None,
                     resamples,
                     common.documents,
                 ):

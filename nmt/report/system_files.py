@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from nmt.config.overrides import flatten
 from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import read_rows
 from nmt.text.lines import check_file, read_lines
@@ -45,48 +46,30 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     Raises:
         InputError: for a pattern without files, and for a test set that is unknown or not named.
     """
+    listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
-        return {name: {_only(sets): output} for name, output in _files_by_name(given).items()}
+        if len(sets) != 1:
+            raise InputError(
+                f"systems: files need one test set; type systems.NAME.SET=F, sets: {listed}"
+            )
+        return {name: {sets[0]: output} for name, output in _files_by_name(given).items()}
     systems: dict[str, dict[str, Output]] = {}
-    for keys, path in _leaves(given):
-        known = [n for n in range(1, len(keys)) if _is_set(".".join(keys[n:]), sets)]
-        split_at = known[0] if known else len(keys)
-        name = ".".join(keys[:split_at])
-        if known:
-            test_set = ".".join(keys[split_at:])
-        elif POSITION_OF in name:
+    for key, path in flatten(given).items():
+        parts = key.split(".")
+        ends = [".".join(parts[n:]) for n in range(1, len(parts))]
+        test_set = next((end for end in ends if _is_set(end, sets)), "")
+        name = key[: -len(test_set) - 1] if test_set else key
+        if not test_set and POSITION_OF in name:
             raise InputError(f"systems.{name}: no such test set; test sets: {', '.join(sets)}")
-        elif len(sets) == 1:
-            test_set = sets[0]
-        else:
-            listed = ", ".join(sets) or "none; give source and reference"
+        if not test_set and len(sets) != 1:
             raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
-        systems.setdefault(name, {})[test_set] = Output(str(path))
+        systems.setdefault(name, {})[test_set or sets[0]] = Output(str(path))
     return systems
-
-
-def _only(sets: Sequence[str]) -> str:
-    if len(sets) != 1:
-        listed = ", ".join(sets) or "none; give source and reference"
-        raise InputError(
-            f"systems: files need one test set; type systems.NAME.SET=F, sets: {listed}"
-        )
-    return sets[0]
 
 
 def _is_set(name: str, sets: Sequence[str]) -> bool:
     alone, _, size = name.partition(POSITION_OF)
     return alone in sets and (not size or (size.isdecimal() and int(size) > 1))
-
-
-def _leaves(given: Mapping[Any, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
-    """Yields the keys that lead to each value of nested mappings, and the value."""
-    for key, value in given.items():
-        keys = (*above, str(key))
-        if isinstance(value, Mapping):
-            yield from _leaves(value, keys)
-        else:
-            yield keys, value
 
 
 def _files_by_name(patterns: Any) -> dict[str, Output]:
