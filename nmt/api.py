@@ -125,7 +125,7 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
     from nmt.report.notebook import NotebookComparison
 
     config = CompareConfig(runs=list(map(str, as_list(runs))), **settings)
-    return NotebookComparison.of(build_comparison(config, shown=True))
+    return NotebookComparison.of(build_comparison(config))
 
 
 def plot_alignment(

@@ -32,7 +32,7 @@ def main(config: CompareConfig) -> None:
 
         check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
-    comparison = build_comparison(config, shown=True)
+    comparison = build_comparison(config)
     decided = None
     if config.claims:
         runs = [run for run in comparison.runs if not run.external]

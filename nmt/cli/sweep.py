@@ -53,7 +53,7 @@ def compare_sweep(sweep: Path) -> None:
             from nmt.report.comparison import build_comparison
             from nmt.report.write import write_comparison
 
-            comparison = build_comparison(CompareConfig(runs=[str(sweep)]), shown=True)
+            comparison = build_comparison(CompareConfig(runs=[str(sweep)]))
             write_comparison(comparison, sweep, title=f"Comparison of the runs in {sweep.name}")
     except InputError as refusal:
         log.warning("no comparison page: %s", refusal)

@@ -148,12 +148,9 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
     [(0, 0)]
     """
     rows = np.asarray(weights)[:-1]
-    linked = rows[:, -1] <= null
-    return [
-        (int(j), i)
-        for i, (j, wanted) in enumerate(zip(attended_words(rows), linked, strict=True))
-        if wanted and j >= 0
-    ]
+    words = attended_words(rows)
+    (linked,) = np.nonzero((rows[:, -1] <= null) & (words >= 0))
+    return list(zip(words[linked].tolist(), linked.tolist(), strict=True))
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:

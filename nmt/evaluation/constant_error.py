@@ -73,11 +73,13 @@ class References:
     def __init__(self, references: Sequence[Sequence[Sequence[str]]]) -> None:
         numbers: dict[str, int] = {}
         texts = []
-        for index in range(max(map(len, references))):
-            chosen = [each[index] if index < len(each) else [] for each in references]
+        most = max(map(len, references))
+        # a missing reference is the first again, which changes no statistic
+        padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
+        self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
+        for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
             flat = [numbers.setdefault(word, len(numbers)) for words in chosen for word in words]
-            sentence = np.repeat(np.arange(len(chosen)), list(map(len, chosen)))
-            texts.append((np.array(flat, dtype=np.int64), sentence))
+            texts.append((np.array(flat, dtype=np.int64), np.repeat(np.arange(len(sizes)), sizes)))
         self.words, self.sentence = texts[0]
         self.starts = np.diff(self.sentence, prepend=-1) > 0
         self.vocabulary = list(numbers)
@@ -86,10 +88,6 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        most = range(len(texts))
-        self.lengths = np.array(  # (N, references); a missing reference is as long as the first
-            [[len(each[n] if n < len(each) else each[0]) for n in most] for each in references]
-        )
         self.limits = []  # per order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
             grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
@@ -217,16 +215,13 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
 
 def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
-    """Simulates systems with constant error rates and the BLEU of a given system on the whole set.
+    """Yields the records of systems with constant error rates and the BLEU of a given system.
 
-    They have no scores of text, since their errors are in tokens, and none without unknown words.
+    They have the same rates and other errors. They have no scores of text, since their errors are in
+    tokens, and none without unknown words.
 
     Args:
         records: records of the given system.
-        draws: number of simulated systems, which have the same rates and other errors.
-
-    Yields:
-        The records of each simulated system.
     """
     ordered = in_order(records)
     texts = [[record["reference"], *record.get("more_references", [])] for record in ordered]
@@ -254,8 +249,7 @@ def measure_constant_error(
 
     Args:
         records: of each run.
-        measured: statistics of each run, whose scores are measured.
-        shown: show progress.
+        measured: of each run; its scores are measured.
     """
 
     def tables(run: int) -> dict[str, np.ndarray]:

@@ -32,7 +32,7 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
     weights = np.zeros((len(lengths), len(sentences.ids)))
     known = np.ones(len(lengths), dtype=bool)
     for inside in comparable_domains(scale, sentences).values():
-        own = _kernel_for_mix(scale, sentences.lengths[inside], lengths)
+        own = scale.kernel(sentences.lengths[inside], lengths.tolist(), FEWEST_OF_DOMAIN)
         has = np.isin(lengths, own.lengths)
         known &= has
         shares = own.weights / own.weights.sum(axis=1, keepdims=True)
@@ -46,11 +46,11 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
 
 def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
     """Selects the domains, as `domains_of`, with enough sentences of the short and the long length."""
-    ends = np.array([scale.short, scale.long])
+    ends = scale.short, scale.long
     return {
         domain: inside
         for domain, inside in domains_of(sentences).items()
-        if len(_kernel_for_mix(scale, sentences.lengths[inside], ends).lengths) == 2
+        if len(scale.kernel(sentences.lengths[inside], ends, FEWEST_OF_DOMAIN).lengths) == 2
     }
 
 
@@ -67,7 +67,3 @@ def shares_at(sentences: CommonSentences, length: float) -> dict[str, float]:
         domain: float(weights[inside].sum() / weights.sum())
         for domain, inside in domains_of(sentences).items()
     }
-
-
-def _kernel_for_mix(scale: LengthScale, lengths: np.ndarray, at: np.ndarray) -> Kernel:
-    return kernel(lengths, at.tolist(), short=scale.short, fewest=FEWEST_OF_DOMAIN)

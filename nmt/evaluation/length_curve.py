@@ -64,9 +64,14 @@ class LengthScale:
     long: int = LONG
     edges: Sequence[int] = EDGES
 
-    def kernel(self, lengths: Sequence[int] | np.ndarray) -> Kernel:
-        """Computes the kernel of sentences of these lengths (N,)."""
-        return kernel(lengths, short=self.short, long=self.long)
+    def kernel(
+        self,
+        lengths: Sequence[int] | np.ndarray,
+        at: Sequence[float] | None = None,
+        fewest: float = FEWEST,
+    ) -> Kernel:
+        """Computes the `kernel` of sentences of these lengths (N,)."""
+        return kernel(lengths, at, short=self.short, long=self.long, fewest=fewest)
 
     def weights(self, sentences: CommonSentences) -> Kernel:
         """Computes the kernel of sentences, for `length_curves`."""

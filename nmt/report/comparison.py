@@ -112,12 +112,8 @@ class Comparison:
         return best_runs(self.present(test_set), self.whole(test_set))
 
 
-def build_comparison(config: CompareConfig, shown: bool = False) -> Comparison:
-    """Compares runs with each other and with other systems.
-
-    Args:
-        config: runs, systems, scores and resamples.
-        shown: show progress.
+def build_comparison(config: CompareConfig) -> Comparison:
+    """Compares runs with each other and with other systems, and shows progress.
 
     Raises:
         InputError: if a pattern matches no finished run, a file cannot be read, or a score or test
@@ -132,10 +128,10 @@ def build_comparison(config: CompareConfig, shown: bool = False) -> Comparison:
     runs = find_runs(config.runs)
     separate_texts(runs)
     tables = read_scores(files, several=len(runs) + len(config.systems or ()) > 1)
-    runs += read_systems(config, runs, shown=shown)
+    runs += read_systems(config, runs)
     separate_texts(runs)
     added = add_scores(tables, runs)
-    return compare_finished(runs, wanted, added, config.resamples, shown=shown)
+    return compare_finished(runs, wanted, added, config.resamples, shown=True)
 
 
 def compare_finished(

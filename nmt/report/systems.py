@@ -143,13 +143,8 @@ def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence
     return int(np.argmax(scores)) + 1
 
 
-def read_systems(
-    config: CompareConfig, runs: Sequence[FinishedRun], *, shown: bool = False
-) -> list[FinishedRun]:
+def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
-
-    Args:
-        shown: show progress.
 
     Raises:
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
@@ -193,7 +188,7 @@ def read_systems(
             if scale is not None:
                 run.scales[name] = scale
         systems.append(run)
-    with Stage("reading systems", len(outputs), "file", shown=shown) as stage:
+    with Stage("reading systems", len(outputs), "file") as stage:
         parts = map_in_processes(SystemOutput.parts, outputs)
         for (run, name, text, _), of_lines in zip(outputs, parts, strict=True):
             run.records[name] = [
