@@ -65,8 +65,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
 
     Args:
         pair: a pair of a split (`nmt.data.pairs`).
-        text: section of the configuration that describes the text.
-        key: name of that section, such as `data.valid`, for the message.
+        key: name of the section `text`, such as `data.valid`, for the message.
 
     Raises:
         InputError: as `parse_links`, naming file and line.
@@ -158,8 +157,6 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
 
     Args:
         weights: (I + 1, J + 1) between words, with the reference force-decoded.
-        gold: the gold links.
-        null: see `hard_links`.
 
     Returns:
         The numbers of links, gold sure links, links that are sure, links that are possible, target

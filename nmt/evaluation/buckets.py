@@ -15,12 +15,11 @@ def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
     >>> buckets([10, 20])
     [(1, 10), (11, 20), (21, None)]
     """
-    lasts = list(edges)
-    return list(zip([1, *(last + 1 for last in lasts)], [*lasts, None], strict=True))
+    return list(zip([1, *(last + 1 for last in edges)], [*edges, None], strict=True))
 
 
 def bucket_name(first: int, last: int | None) -> str:
-    """The name of a bucket.
+    """Returns the name of a bucket.
 
     >>> bucket_name(11, 20), bucket_name(20, 20), bucket_name(61, None)
     ('11-20', '20', '61+')
@@ -32,7 +31,7 @@ def bucket_name(first: int, last: int | None) -> str:
 
 def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndarray:
     """Returns the index in `buckets(edges)` of each length; 0 counts as 1: (N,) -> (N,) int64."""
-    return np.searchsorted(np.asarray(edges), np.asarray(lengths), side="left").astype(np.int64)
+    return np.searchsorted(edges, lengths).astype(np.int64)
 
 
 def parts_by_length(

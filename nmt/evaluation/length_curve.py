@@ -326,8 +326,6 @@ def length_curves(
 
     Args:
         groups: by name, runs on one test set that differ only in their seed.
-        keys: keys of scores.
-        weights: returns the weights of the sentences.
         resamples: R; None: as many as the runs have.
         masked: NaN where the sentences have too few events for a curve.
 

@@ -123,9 +123,7 @@ def system_record(
 
     Args:
         sentence: a record, or its keys that describe the sentence.
-        hypothesis: tokens of the translation.
-        detokenised: its text.
-        statistics: its BLEU statistics (10), if they are known.
+        statistics: BLEU statistics (10) of the hypothesis, if they are known.
     """
     if statistics is None:
         statistics = bleu_statistics(sentence, hypothesis)

@@ -46,7 +46,9 @@ def resampled_sums(
     values = np.asarray(rows, dtype=np.float64)
     if documents is not None:
         values = sums_by_document(values, documents)
-    drawn = (part.astype(np.float64) @ values for part in _draws(len(values), resamples))
+    few = len(values) * resamples <= CHUNK
+    draws = (_remembered_draws if few else _draws)(len(values), resamples)
+    drawn = (part.astype(np.float64) @ values for part in draws)
     return np.concatenate([values.sum(axis=0, keepdims=True), *drawn])
 
 
@@ -73,28 +75,21 @@ def count_documents(documents: np.ndarray | None) -> int | None:
 
 
 def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
-    """Yields how often each sentence counts, in chunks of resamples: (r, N)."""
-    if size * resamples <= CHUNK:
-        yield _remembered_draws(size, resamples)
-        return
+    """Yields how often each of N sentences counts, in chunks of resamples: (r, N) uint16."""
     generator = np.random.default_rng(SEED)
     step = max(1, CHUNK // size)
     for start in range(0, resamples, step):
-        yield _draw(generator, size, min(step, resamples - start))
+        count = min(step, resamples - start)
+        picks = generator.integers(size, size=(count, size))
+        picks += size * np.arange(count)[:, None]
+        counts = np.bincount(picks.ravel(), minlength=count * size)
+        yield counts.reshape(count, size).astype(np.uint16)
 
 
 @functools.lru_cache(maxsize=32)
-def _remembered_draws(size: int, resamples: int) -> np.ndarray:
-    """Returns all draws of a set (R, N), the same for every score and run."""
-    return _draw(np.random.default_rng(SEED), size, resamples)
-
-
-def _draw(generator: np.random.Generator, size: int, resamples: int) -> np.ndarray:
-    """Draws resamples; returns how often each has each of N sentences: (R, N) uint16."""
-    picks = generator.integers(size, size=(resamples, size))
-    picks += size * np.arange(resamples)[:, None]
-    counts = np.bincount(picks.ravel(), minlength=resamples * size)
-    return counts.reshape(resamples, size).astype(np.uint16)
+def _remembered_draws(size: int, resamples: int) -> list[np.ndarray]:
+    """Returns all draws of a small set, the same for every score and run."""
+    return [*_draws(size, resamples)]
 
 
 def interval_of(

@@ -152,8 +152,8 @@ class Measured:
         documents = None if self.documents is None else self.documents[chosen]
         resamples = self.resamples if len(rows) > 1 else 0  # resamples of one sentence are equal
         values = self.scores[key].combine(resampled_sums(rows, resamples, documents))
-        drawn = count_documents(documents)
-        return interval_row(values, len(rows), drawn) if np.isfinite(values[0]) else None
+        row = interval_row(values, len(rows), count_documents(documents))
+        return row if np.isfinite(row["value"]) else None
 
     def rows(self, test_set: str, key: str) -> Iterator[dict[str, Any]]:
         """Yields the rows of `scores.csv` for one score: the whole set, then its buckets.

@@ -150,7 +150,6 @@ def compare_finished(
             None: all that the runs have.
         added: further scores, whose statistics are in the records.
         resamples: bootstrap resamples behind intervals and tests; 0: no tests.
-        shown: show progress.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
     scores = [score_table([]).assign(run="")]
@@ -180,8 +179,8 @@ def compare_finished(
                 rows[kind] += [{"set": name, **row} for row in chain.from_iterable(parts)]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
-    tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
     about = describe(frame, runs, [*choose_scores(wanted or [], "scores"), *added])
+    tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
     return Comparison(list(runs), frame, about, **tables, notes=notes)
 
 
@@ -198,7 +197,7 @@ def describe(
     for run in runs:
         about |= (run.results.get("scores") or {}) | about
     present = set(frame["key"])
-    shown = {key: description for key, description in about.items() if key in present}
+    shown = {key: about[key] for key in about if key in present}
     if NO_UNK.key in shown:
         shown["bleu"]["title"] += ", all"
     return shown

@@ -259,12 +259,13 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 def bleu_by_length(comparison: Comparison) -> str:
     """Formats BLEU on the first test set, all and by length, for a terminal; empty without scores."""
-    for name in comparison.sets[:1]:
-        frame = comparison.scores.query("set == @name and key == 'bleu'")
-        frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
-        rows = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
-        return f"BLEU by length on {name}:\n{Table('terminal', '', rows).rows()}"
-    return ""
+    if not comparison.sets:
+        return ""
+    name = comparison.sets[0]
+    frame = comparison.scores.query("set == @name and key == 'bleu'")
+    frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
+    rows = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
+    return f"BLEU by length on {name}:\n{Table('terminal', '', rows).rows()}"
 
 
 def names_of(runs: Iterable[str]) -> str:

@@ -30,8 +30,7 @@ def write_comparison(
     """Writes comparison.html, tables/, figures/ and claims.md; logs BLEU by length; returns the page's path.
 
     Args:
-        report: what the page shows.
-        title: title of the page; None: the names of the runs.
+        report, title: as in `build_page`.
         figures: formats of figures for papers; empty: no figures.
         claims: decided claims, also shown on the page.
     """

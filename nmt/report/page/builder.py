@@ -54,11 +54,9 @@ def build_page(
     """Writes the page of a comparison, or of a single run, and returns its path.
 
     Args:
-        path: the HTML file to write.
         report: `sentences` limits the sentences per test set in the alignment explorer; `live`
             selects the models that the page contains.
         title: title of the page; None: the names of the runs.
-        claims: decided claims.
     """
     report = report or PageConfig()
     runs, sets = comparison.runs, comparison.sets
