@@ -95,19 +95,8 @@ def read_rows(path: Path) -> list[Record]:
 
 
 # Keys of a record that describe the sentence, not its translation.
-_OF_SENTENCE = (
-    "id",
-    "line",
-    "source",
-    "reference",
-    "raw_reference",
-    "more_references",
-    "more_raw_references",
-    "length",
-    "document",
-    "domain",
-    "no_unk",
-)
+_TEXTS = ("source", "reference", "raw_reference", "more_references", "more_raw_references")
+_OF_SENTENCE = ("id", "line", *_TEXTS, "length", "document", "domain", "no_unk")
 
 
 def system_record(

@@ -1,16 +1,4 @@
-"""The scores of a run as one tidy table: `scores.csv`, one row per number.
-
-| column | content |
-|---|---|
-| `set` | name of the test set |
-| `subset` | `all`; `no_unk`: sentences of known words, translated with `<unk>` forbidden; `position` |
-| `score` | key of the score, such as `bleu` or `alignment_error_rate` |
-| `from`, `to` | source lengths of the bucket, both included; empty for the whole set, `to` for the open bucket |
-| `value` | the score |
-| `low`, `high` | its interval; empty without one |
-| `sentences` | number of sentences it was computed from |
-| `interval` | what the interval covers: `sentences`, or `sentences and seeds` |
-"""
+"""The scores of a run as one tidy table: `scores.csv`, one row per number (columns: docs/scores.md)."""
 
 from __future__ import annotations
 

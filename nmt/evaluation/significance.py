@@ -31,6 +31,7 @@ from nmt.evaluation.resampling import (
 
 TIE = 1e-9  # scores that differ by less are equal up to rounding
 FEWEST = 30  # sentences needed for a p
+TESTED = ("score_a", "score_b", "delta", "low", "high", "interval", "p", "p_corrected")
 
 
 def paired_differences(

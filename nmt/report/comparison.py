@@ -19,6 +19,7 @@ from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
+from nmt.evaluation.significance import TESTED
 from nmt.report.notes import notes_of
 from nmt.report.retention import CURVES, RETENTION, curve_rows, domain_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
@@ -27,24 +28,7 @@ from nmt.report.systems import add_scores, read_scores, read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 
-DIFFERENCES = (
-    "set",
-    "score",
-    "a",
-    "b",
-    "bucket",
-    "from",
-    "to",
-    "sentences",
-    "score_a",
-    "score_b",
-    "delta",
-    "low",
-    "high",
-    "interval",
-    "p",
-    "p_corrected",
-)
+DIFFERENCES = ("set", "score", "a", "b", "bucket", "from", "to", "sentences", *TESTED)
 TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
 LEVEL = f"{100 * CONFIDENCE:g} %"
 

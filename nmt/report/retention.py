@@ -51,7 +51,6 @@ RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
 Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
-PairCurves = Callable[[str, str, str], tuple[Curve, Curve] | None]
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
@@ -76,7 +75,7 @@ def curve_rows(
     curves: Curves,
     groups: Mapping[str, Sequence[FinishedRun]],
     controls: Sequence[str],
-    on_common: PairCurves,
+    on_common: Callable[[str, str, str], tuple[Curve, Curve] | None],
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `CURVES`, without the set.
 

@@ -40,6 +40,7 @@ from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
+DESCRIBED = ("document", "domain")  # what columns of the metadata name
 WINDOW = 10  # lines on either side of a break that are compared
 
 
@@ -150,18 +151,9 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
             test set, or its test set is unknown.
     """
-    of_source = (
-        "reference",
-        "languages",
-        "lengths",
-        "edges",
-        "short",
-        "long",
-        "metadata",
-        "document",
-        "domain",
-    )
-    if not config.source and (given := [key for key in of_source if getattr(config, key)]):
+    of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
+    given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
+    if given and not config.source:
         raise InputError(f"{given[0]}: describes a text of source=FILE; type it, too")
     own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
@@ -251,7 +243,7 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
         raise InputError(f"short={scale.short}: must be below long={scale.long}")
     described = {
         key: _names(config, key, len(source))
-        for key in ("document", "domain")
+        for key in DESCRIBED
         if getattr(config, key) is not None
     }
     records = []

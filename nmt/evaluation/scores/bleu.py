@@ -11,7 +11,6 @@ returns 0 then. Both agree as soon as every order has a match.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -26,11 +25,7 @@ HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
 FEWEST_MATCHES = 10  # 4-grams; with fewer, intervals of BLEU are too low
-
-
-@cache
-def _scorer() -> BLEU:
-    return BLEU(tokenize="none", force=True)
+SCORER = BLEU(tokenize="none", force=True)
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
@@ -54,7 +49,7 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
         " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
         for tokens in (hypothesis, *references)
     )
-    score = _scorer().corpus_score([hypothesis_line], [[line] for line in reference_lines])
+    score = SCORER.corpus_score([hypothesis_line], [[line] for line in reference_lines])
     return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
 
 

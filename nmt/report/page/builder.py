@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import functools
 import hashlib
 from pathlib import Path
 
@@ -40,6 +39,14 @@ SECTIONS = {
     "configuration": "Configurations",
 }
 
+TEMPLATES = Environment(
+    loader=PackageLoader(__package__),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+    finalize=lambda value: printable(value) if type(value) is str else value,
+)
 MAX_COLUMNS = 4  # runs of a table with a column per run
 
 
@@ -79,8 +86,7 @@ def build_page(
         "claims": claims is None,
         "training": not any(r.results.get("train") or r.results.get("history") for r in runs),
     }
-    template = _templates().get_template("page.html")
-    text = template.render(
+    text = TEMPLATES.get_template("page.html").render(
         scripts=Markup(" ".join(scripts)),
         workers="blob:" if models else Markup("'none'"),
         style=Markup(embed.asset("style.css")),
@@ -121,15 +127,3 @@ def turned(table: Table) -> Table:
         return table
     frame = table.frame.set_index("Run").T.rename_axis(index="Score", columns=None).reset_index()
     return dataclasses.replace(table, frame=frame)
-
-
-@functools.cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
