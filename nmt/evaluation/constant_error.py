@@ -44,21 +44,14 @@ CLOSE = 0.002  # the search ends when weighted log precisions differ by less
 
 @dataclass(frozen=True)
 class Rates:
-    """Errors per word of the reference.
+    """Errors per word of the reference."""
 
-    Attributes:
-        replaced: mean rate of replaced words, between 0 and 1.
-        variation: standard deviation of that rate between sentences, as a share of the largest
-            possible one.
-        clustered: probability that a word is replaced or kept like the word before it; negative:
-            the rate of words swapped with the next word.
-        added: words repeated per word; negative: words dropped per word.
-    """
-
-    replaced: float
-    variation: float
-    clustered: float
-    added: float
+    replaced: float  # mean rate of replaced words, between 0 and 1
+    variation: (
+        float  # its standard deviation between sentences, as a share of the largest possible one
+    )
+    clustered: float  # probability of an error like the word before it; negative: rate of swaps with the next
+    added: float  # words repeated per word; negative: words dropped per word
 
 
 class References:

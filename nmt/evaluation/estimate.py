@@ -35,25 +35,15 @@ PARTS = 10  # parts of the resamples, which estimate the error of an interval's 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An estimate and its uncertainty.
-
-    Attributes:
-        score: the value.
-        resampled: (R,) its values on resamples.
-        sentences: number of sentences it was computed from.
-        documents: number of documents that were drawn; None: sentences were drawn.
-        seeds: number of runs in the smaller group.
-        error: standard error over seeds and sentences, or over resamples with too few seeds.
-        df: degrees of freedom of `error`.
-    """
+    """An estimate and its uncertainty."""
 
     score: float
-    resampled: np.ndarray
-    sentences: int
-    documents: int | None
-    seeds: int
-    error: float
-    df: float
+    resampled: np.ndarray  # (R,) its values on resamples
+    sentences: int  # from which it was computed
+    documents: int | None  # that were drawn; None: sentences were drawn
+    seeds: int  # runs of the smaller group
+    error: float  # standard error over seeds and sentences, or over resamples with too few seeds
+    df: float  # degrees of freedom of `error`
 
     @property
     def over_seeds(self) -> bool:
@@ -163,13 +153,10 @@ def _over_seeds(
 def enough_resamples(
     samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
 ) -> bool:
-    """Checks that more resamples would leave the interval on the same side of each limit.
+    """Checks that more resamples would leave the interval of `combined` on one side of each limit.
 
     The ends of the 90 and 95 % intervals must be more than three standard errors away from each
     limit. The errors come from the intervals of `PARTS` parts of the resamples.
-
-    Args:
-        samples, estimate: argument and result of `combined`.
     """
     size = (samples[0].shape[1] - 1) // PARTS
     if not size:

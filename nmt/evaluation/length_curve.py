@@ -51,18 +51,12 @@ LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
 
 @dataclass(frozen=True)
 class LengthScale:
-    """How the lengths of a test set are counted and compared.
+    """How the lengths of a test set are counted and compared."""
 
-    Attributes:
-        unit: what is counted, in the plural.
-        short, long: lengths whose scores retention divides.
-        edges: last length of each bucket.
-    """
-
-    unit: str = "words"
-    short: int = SHORT
+    unit: str = "words"  # what is counted, in the plural
+    short: int = SHORT  # retention divides the score at `long` by the score at `short`
     long: int = LONG
-    edges: Sequence[int] = EDGES
+    edges: Sequence[int] = EDGES  # last length of each bucket
 
     def kernel(
         self,
@@ -111,19 +105,12 @@ Name = TypeVar("Name", bound=Hashable)  # name of a group of runs
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """The weights of N sentences at G lengths.
+    """The weights of N sentences at G lengths."""
 
-    Attributes:
-        lengths: (G,) ascending; those with at least `FEWEST` effective sentences.
-        weights: (G, N); their sum at a length is the number of effective sentences.
-        sentences: (G,) number of effective sentences.
-        short: the length that retention refers to.
-    """
-
-    lengths: np.ndarray
-    weights: np.ndarray
-    sentences: np.ndarray
-    short: float = SHORT
+    lengths: np.ndarray  # (G,) ascending; those with at least `FEWEST` effective sentences
+    weights: np.ndarray  # (G, N); their sum at a length is the number of effective sentences
+    sentences: np.ndarray  # (G,) number of effective sentences
+    short: float = SHORT  # the length that retention refers to
 
     def sums(
         self, table: np.ndarray, resamples: int, documents: np.ndarray | None = None
@@ -199,20 +186,16 @@ def kernel(
 class Curve:
     """A score by length, of a group of runs.
 
-    Attributes:
-        kernel: the kernel of the sentences.
-        samples: for each group (n, 1 + R, G): values of its runs on the sentences and on resamples.
-            The value of two groups (`ComparedCurve`) is the first mean minus the second.
-        ids: (N,) the sentences.
-        documents: number of documents that the resamples drew; None: they drew sentences.
-        influence: computes the linear terms (U, G) of the group's mean, for curves that are compared.
+    The value of two groups (`ComparedCurve`) is the first mean minus the second.
     """
 
-    kernel: Kernel
-    samples: Sequence[np.ndarray]
-    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    documents: int | None = None
-    influence: Callable[[], Any] = lambda: None
+    kernel: Kernel  # of the sentences
+    samples: Sequence[
+        np.ndarray
+    ]  # (n, 1 + R, G) of each group: its runs on the sentences and on resamples
+    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,) sentences
+    documents: int | None = None  # that the resamples drew; None: they drew sentences
+    influence: Callable[[], Any] = lambda: None  # linear terms (U, G) of the group's mean
 
     @property
     def lengths(self) -> np.ndarray:

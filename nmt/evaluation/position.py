@@ -55,8 +55,6 @@ def cut_outputs(
     Args:
         sentences: in the order of the inputs.
         outputs: for each input of `join_sentences` the words of its translation.
-        size: sentences per input.
-        detokenise: words -> text.
     """
     records = []
     for number, output in enumerate(outputs):
@@ -111,7 +109,6 @@ def position_losses(
     """Yields the BLEU lost in longer inputs, over all positions and at each: rows of scores.csv.
 
     Args:
-        name: name of the set of inputs.
         alone: records of the sentences translated one by one.
         together: records of `cut_outputs` for the same sentences, or for some of them.
     """
@@ -127,8 +124,5 @@ def position_losses(
         sums = resampled_sums(part, resamples, drawn)
         losses = bleu(sums[:, :10]) - bleu(sums[:, 10:])
         head = {"set": name, "subset": POSITION, "score": "bleu_loss"}
-        yield (
-            head
-            | {"from": position, "to": position}
-            | interval_row(losses, len(part), count_documents(drawn))
-        )
+        head |= {"from": position, "to": position}
+        yield head | interval_row(losses, len(part), count_documents(drawn))

@@ -49,11 +49,10 @@ def score_table(rows: Any) -> pd.DataFrame:
     return frame.assign(key=key, bucket=pd.Series(buckets, index=frame.index, dtype="str"))
 
 
-def write_scores(folder: str | Path, scores: pd.DataFrame) -> Path:
-    """Writes `scores.csv` into a run folder atomically; returns its path."""
-    path = Path(folder) / FILE
-    write_text(path, scores[list(COLUMNS)].to_csv(index=False, lineterminator="\n"))
-    return path
+def write_scores(folder: str | Path, scores: pd.DataFrame) -> None:
+    """Writes `scores.csv` into a run folder atomically."""
+    text = scores[list(COLUMNS)].to_csv(index=False, lineterminator="\n")
+    write_text(Path(folder) / FILE, text)
 
 
 def read_scores(folder: str | Path) -> pd.DataFrame:

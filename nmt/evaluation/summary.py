@@ -33,11 +33,7 @@ SAMPLE, MANY = 10, 1000  # sentences of a sample that estimates the time for `MA
 def keep_statistics(
     records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> None:
-    """Stores statistics that are slow to compute, or depend on the language, in the records.
-
-    Args:
-        language: target language, which selects the tokenisers of text scores.
-    """
+    """Stores statistics that are slow to compute, or depend on the target language, in the records."""
     chosen = choose_scores(settings.scores, language=language)
     stored = [score for score in chosen if score.slow or score.signature is not None]
     for record in records:
@@ -179,21 +175,13 @@ def score_set(
 
 @dataclass(frozen=True, eq=False)
 class CommonSentences:
-    """The N sentences for which several runs have a score.
+    """The N sentences for which several runs have a score."""
 
-    Attributes:
-        ids: (N,) ascending.
-        lengths: (N,)
-        documents: (N,) number of each sentence's document; None if unknown.
-        domains: (N,) its domain; None if unknown.
-        tables: for each run its statistics (N, F).
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    documents: np.ndarray | None
-    domains: np.ndarray | None
-    tables: list[np.ndarray]
+    ids: np.ndarray  # (N,) ascending
+    lengths: np.ndarray  # (N,)
+    documents: np.ndarray | None  # (N,) number of each sentence's document; None if unknown
+    domains: np.ndarray | None  # (N,) its domain; None if unknown
+    tables: list[np.ndarray]  # for each run its statistics (N, F)
 
 
 def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:

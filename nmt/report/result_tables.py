@@ -64,11 +64,7 @@ def scores_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
-    """Makes a table of every run in every bucket.
-
-    Args:
-        keys: keys of the scores; if empty, all that have values by length.
-    """
+    """Makes a table of every run in every bucket, of these scores or of all by length."""
     frame = comparison.by_length(test_set)
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"

@@ -62,13 +62,9 @@ def resampled_words(frame: pd.DataFrame) -> str:
     kinds = set(frame["interval"]) - {""}
     seeded = {kind for kind in kinds if kind.endswith(" and seeds")}
     drawn = " or ".join(sorted({kind.removesuffix(" and seeds") for kind in kinds}))
-    if not seeded:
-        return drawn
-    return (
-        f"{drawn} and seeds"
-        if seeded == kinds
-        else f"{drawn}, and seeds where there are three or more"
-    )
+    if seeded and seeded != kinds:
+        return f"{drawn}, and seeds where there are three or more"
+    return f"{drawn} and seeds" if seeded else drawn
 
 
 def curve_rows(

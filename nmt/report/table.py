@@ -15,17 +15,11 @@ LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,", 
 
 
 class Cell(NamedTuple):
-    """A number for people.
+    """A number for people."""
 
-    Attributes:
-        text: the number; a dash if missing.
-        beside: its interval or deviation.
-        value: the number that a page sorts by; None if missing.
-    """
-
-    text: str = NONE
-    beside: str = ""
-    value: float | None = None
+    text: str = NONE  # a dash if it is missing
+    beside: str = ""  # its interval or deviation
+    value: float | None = None  # by which a page sorts; None if missing
 
     def __str__(self) -> str:
         return f"{self.text} {self.beside}".strip()
@@ -33,17 +27,12 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people.
-
-    Attributes:
-        frame: texts and `Cell`s; columns of cells are right-aligned.
-        notes: what a reader must know, one sentence each.
-    """
+    """A table for people."""
 
     name: str
     title: str
-    frame: pd.DataFrame
-    notes: list[str] = field(default_factory=list)
+    frame: pd.DataFrame  # texts and `Cell`s; columns of cells are right-aligned
+    notes: list[str] = field(default_factory=list)  # what a reader must know, one sentence each
 
     def is_text(self, column: str) -> bool:
         return not any(isinstance(cell, Cell) for cell in self.frame[column])

@@ -62,11 +62,7 @@ def missing_tokenizer(language: str | None) -> str:
 
 
 class TextScore(Score):
-    """A metric of sacrebleu; it skips sentences without a raw reference.
-
-    Args:
-        language: target language.
-    """
+    """A metric of sacrebleu for a target language; it skips sentences without a raw reference."""
 
     unit = "points"
 

@@ -92,10 +92,7 @@ def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
 def fitted_sentences(
     comparison: Comparison, limit: int
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, dict[str, Any]]]:
-    """Selects alignments and translations by test set, evenly over the lengths, to fit a page.
-
-    Args:
-        limit: sentences per test set in the alignment explorer.
+    """Selects alignments (at most `limit`) and translations by test set, evenly over the lengths.
 
     Returns:
         For each test set the sentences of `_aligned`; and the labels of the `systems`, the `rows` of
