@@ -110,7 +110,9 @@ def combined(
         sentences: number of these sentences.
         documents: number of documents that the resamples drew; None: they drew sentences.
     """
-    score, *_ = values = samples[0].mean(axis=0) - sum(each.mean(axis=0) for each in samples[1:])
+    # of a single run no copy, since there is an estimate for every length of every curve
+    means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
+    score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])
     if documents is not None and documents > 1:
         variance *= documents / (documents - 1)  # resamples of few documents vary too little
