@@ -18,7 +18,7 @@ def module(name, **content):
     sys.modules[name] = types.ModuleType(name)
     vars(sys.modules[name]).update(content)
 
-def build_comparison(config, shown):
+def build_comparison(config):
     return sorted(f.parent.name for folder in map(Path, config.runs) for f in folder.glob("*/results.json"))
 
 def write_comparison(runs, folder, title):
