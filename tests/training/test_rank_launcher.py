@@ -65,10 +65,15 @@ def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()
     ended = process.wait()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30  # without the watcher it waits for half an hour
     assert ended.code == 128 + signal.SIGTERM
-    assert messages(ended.err) == ["nmt: rank 0: stopped by SIGTERM before the first checkpoint"]
-    assert not runs(int((tmp_path / "runs/rank1").read_text()))
+    [message] = messages(ended.err)
+    assert message.endswith("stopped by SIGTERM before the first checkpoint")
+    other = int((tmp_path / "runs/rank1").read_text())
+    end = time.monotonic() + 10
+    while runs(other):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
