@@ -254,7 +254,9 @@ def measure_constant_error(
 
     systems = []
     with Stage("simulating constant error rates", len(records), "run", shown=shown) as stage:
-        for run, simulated in enumerate(map_in_processes(tables, range(len(records)))):
+        for run, simulated in enumerate(
+            map_in_processes(tables, range(len(records)), sum(map(len, records)))
+        ):
             systems.append(copy.copy(measured[run]))
             systems[-1].tables = simulated
             stage.advance()

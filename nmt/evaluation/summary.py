@@ -77,7 +77,9 @@ def compute_statistics(
     title = f"{score.title} of {counted(len(records), 'system')}"
     with Stage(title, count, "sentence", shown=shown) as stage:
         parts = [part for _, part in jobs]
-        for (name, part), found in zip(jobs, map_in_processes(statistics, parts), strict=True):
+        for (name, part), found in zip(
+            jobs, map_in_processes(statistics, parts, count), strict=True
+        ):
             stage.set_postfix_str(name, refresh=False)
             for record, numbers in zip(part, found, strict=True):
                 _keep(record, score, numbers)

@@ -181,7 +181,9 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
                 run.scales[name] = scale
         systems.append(run)
     with Stage("reading systems", len(outputs), "file") as stage:
-        parts = map_in_processes(SystemOutput.parts, outputs)
+        parts = map_in_processes(
+            SystemOutput.parts, outputs, sum(len(each.lines) for each in outputs)
+        )
         for (run, name, text, _), of_lines in zip(outputs, parts, strict=True):
             run.records[name] = [
                 system_record(sentence, *of_line)

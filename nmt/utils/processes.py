@@ -17,17 +17,21 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+FEWEST_SENTENCES = 2000  # of all items; with fewer a fork costs more than it saves
+
 _work: tuple[Callable[[Any], Any], Sequence[Any]]  # of a worker: the function, the items
 
 
-def map_in_processes(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+def map_in_processes(
+    function: Callable[[Item], Result], items: Sequence[Item], sentences: int
+) -> Iterator[Result]:
     """Yields the results in the order of the items; only results are copied between processes.
 
     The workers are forks of this process, one a core, which see all its objects. Elsewhere than on Linux,
-    where a fork is not safe, and for one item or core the work is done in this process.
+    where a fork is not safe, and for one item or core or few sentences, this process does the work.
     """
     workers = min(shared_cores(), len(items))
-    if workers < 2 or sys.platform != "linux":
+    if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
         yield from map(function, items)
         return
     context = multiprocessing.get_context("fork")

@@ -128,6 +128,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     """A text score that takes minutes says so before it starts."""
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
+    monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
     monkeypatch.setattr("nmt.evaluation.summary.MANY", 1)
     clock = itertools.count(0, 60)
     monkeypatch.setattr("nmt.evaluation.summary.time.perf_counter", lambda: next(clock))

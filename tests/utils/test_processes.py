@@ -20,19 +20,19 @@ def two_cores(monkeypatch):
 
 def test_results_come_in_order_from_other_processes(two_cores):
     scale = 3  # a fork sees it
-    results = [*map_in_processes(lambda item: (item * scale, os.getpid()), range(20))]
+    results = [*map_in_processes(lambda item: (item * scale, os.getpid()), range(20), 9999)]
     assert [value for value, _ in results] == [*range(0, 60, 3)]
     assert os.getpid() not in {process for _, process in results}
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_single_item_stays_in_this_process(two_cores, count):
-    assert [*map_in_processes(lambda _: os.getpid(), range(count))] == [os.getpid()] * count
+    assert [*map_in_processes(lambda _: os.getpid(), range(count), 9999)] == [os.getpid()] * count
 
 
 def test_an_exception_of_a_worker_is_raised_here(two_cores):
     with pytest.raises(ZeroDivisionError):
-        [*map_in_processes(lambda item: 1 / item, [1, 0, 1])]
+        [*map_in_processes(lambda item: 1 / item, [1, 0, 1], 9999)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -44,7 +44,7 @@ def test_no_worker_outlives_its_parent(number, tmp_path):
         def note(item):
             pathlib.Path(str(os.getpid())).touch()
             time.sleep(60)
-        [*processes.map_in_processes(note, range(4))]
+        [*processes.map_in_processes(note, range(4), 9999)]
     """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, start_new_session=True)
     until(lambda: len([*tmp_path.iterdir()]) == 2)
