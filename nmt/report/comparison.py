@@ -111,8 +111,8 @@ def build_comparison(config: CompareConfig) -> Comparison:
     choose_scores(wanted or [], "scores")  # a misspelt score is refused before the runs are read
     runs = find_runs(config.runs)
     separate_texts(runs)
-    tables = read_scores(files, several=len(runs) + len(config.systems or ()) > 1)
-    runs += read_systems(config, runs)
+    tables = read_scores(files)
+    runs += read_systems(config, runs, tables)
     separate_texts(runs)
     added = add_scores(tables, runs)
     return compare_finished(runs, wanted, added, config.resamples, shown=True)

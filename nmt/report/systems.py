@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from nmt.utils.text import as_list, file_name
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
 DESCRIBED = ("document", "domain")  # what columns of the metadata name
+NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
 WINDOW = 10  # lines on either side of a break that are compared
 
 
@@ -144,12 +146,19 @@ def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence
     return int(np.argmax(scores)) + 1
 
 
-def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+def read_systems(
+    config: CompareConfig,
+    runs: Sequence[FinishedRun],
+    tables: Mapping[str, pd.DataFrame] = NO_TABLES,
+) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
+
+    Args:
+        tables: returned by `read_scores`, checked before the texts are read.
 
     Raises:
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
-            test set, or its test set is unknown.
+            test set, its test set is unknown, or a table does not say which system a row is of.
     """
     of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
@@ -159,7 +168,11 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     outputs: list[SystemOutput] = []
-    for system, files in name_systems(config.systems or {}, sets).items():
+    named = name_systems(config.systems or {}, sets)
+    for score, table in tables.items() if len(runs) + len(named) > 1 else ():
+        if "system" not in table:
+            raise InputError(f"scores.{score}: no column 'system', which names the system of a row")
+    for system, files in named.items():
         if system in {run.label for run in runs}:
             raise InputError(f"systems.{system}: a run has this name; use another")
         run = FinishedRun(system, {"name": system}, records={key: [] for key in sorted(files)})
@@ -180,7 +193,7 @@ def read_systems(config: CompareConfig, runs: Sequence[FinishedRun]) -> list[Fin
             if scale is not None:
                 run.scales[name] = scale
         systems.append(run)
-    with Stage("reading systems", len(outputs), "file") as stage:
+    with Stage("reading systems", len(outputs), "file", shown=bool(outputs)) as stage:
         parts = map_in_processes(
             SystemOutput.parts, outputs, sum(len(each.lines) for each in outputs)
         )
@@ -292,20 +305,15 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
     return column
 
 
-def read_scores(files: Mapping[str, Any], several: bool) -> dict[str, pd.DataFrame]:
-    """Reads tables with a column of numbers for each sentence, by the name of the score and column.
+def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """Reads tables (by the name of a score) with a column of that name, a number for each sentence.
 
-    Args:
-        files: by the name of the score.
-        several: whether there are several runs and systems: then a column `system` must name them.
+    If there are several runs and systems, a column `system` must name them.
     """
     tables = {}
     for name, path in files.items():
-        where = f"scores.{name}={path}"
         table = read_table(str(path), f"scores.{name}", name)
-        if several and "system" not in table:
-            raise InputError(f"{where}: no column 'system', which names the system of a row")
-        with refuse_unreadable(where, f"numbers in column {name}"):
+        with refuse_unreadable(f"scores.{name}={path}", f"numbers in column {name}"):
             tables[name] = table.assign(**{name: pd.to_numeric(table[name])})
     return tables
 

@@ -190,6 +190,10 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             },
             "no column 'system'",
         ),
+        (
+            {"scores": {"comet": "one.tsv"}, "systems": ["*o*.t*"]},  # several, named by a glob
+            "no column 'system'",
+        ),
         ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
         ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
