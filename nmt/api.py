@@ -112,8 +112,8 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
 
     Returns:
         An object with the frames `scores` (as `nmt.scores`), `curves` (scores over length: `kind`,
-        `name`, `words`, `value` and its interval), `retention` (a row per score, run and
-        `statistic`) and `differences` (a row per pair of runs, score and bucket, with `delta`, its
+        `name`, `other`, `words`, `value` and its interval), `retention` (a row per score, run,
+        `domain` and `statistic`) and `differences` (a row per pair of runs, score and bucket, with `delta`, its
         interval and p-values).
 
     Raises:

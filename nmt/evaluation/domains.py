@@ -19,7 +19,9 @@ FEWEST_OF_DOMAIN = 5  # effective sentences of each domain in an adjusted curve
 
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
     """Computes the kernel of a domain's sentences; the others have the weight 0."""
-    inside = domains_of(sentences)[domain]
+    inside = domains_of(sentences).get(domain)
+    if inside is None:  # a score of some domains alone
+        return Kernel(np.empty(0), np.empty((0, len(sentences.ids))), np.empty(0), scale.short)
     own = scale.kernel(sentences.lengths[inside])
     weights = np.zeros((len(own.lengths), len(sentences.ids)))
     weights[:, inside] = own.weights

@@ -8,7 +8,7 @@ A record is one dict per sentence, and one line of `translations/<set>.jsonl`:
     raw_reference  line of the reference file (for scores of detokenised text)
     detokenised    the hypothesis as text
     length         the length that selects the sentence's bucket
-    document       name of its document; absent if unknown
+    document, domain   names of its document and its domain; absent if unknown
     no_unk         whether all its words are in the shortlists; None without shortlists
     nll            NLL of the reference with its `</s>`, in nats; absent for other systems
     log_probability  of the hypothesis, in nats; absent for other systems

@@ -19,6 +19,7 @@ from nmt.evaluation.resampling import (
     resampled_sums,
 )
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
+from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 from nmt.utils.startup import shared_cores
@@ -43,13 +44,16 @@ def keep_statistics(
 
 def _keep(record: Record, score: Score, numbers: Sequence[float] | None) -> None:
     if numbers is not None:
-        record.setdefault("statistics", {})[score.key] = [*numbers]
+        record["statistics"] = {**(record.get("statistics") or {}), score.key: [*numbers]}
 
 
 def compute_statistics(
     records: Mapping[str, Sequence[Record]], score: Score, *, shown: bool = False
 ) -> None:
-    """Stores the statistics of a slow score in the records that lack them, in several processes.
+    """Stores the statistics of a slow score in the records that lack them.
+
+    Our own scores of text are computed in several processes. A score of the user may use threads, as
+    torch's, which a fork does not survive.
 
     Args:
         records: records of one test set, by the name of the run or system.
@@ -74,12 +78,12 @@ def compute_statistics(
         minutes = seconds * count / shared_cores() / 60
         if minutes >= 1:
             log.info("%s of %d sentences: about %.0f minutes", score.title, count, minutes)
-    title = f"{score.title} of {counted(len(records), 'system')}"
+    parts = [part for _, part in jobs]
+    is_ours = type(score) in (SacreBleu, ChrF, Ter)
+    results = map_in_processes(statistics, parts, count) if is_ours else map(statistics, parts)
+    title = f"{score.title} of {counted(len({name for name, _ in jobs}), 'system')}"
     with Stage(title, count, "sentence", shown=shown) as stage:
-        parts = [part for _, part in jobs]
-        for (name, part), found in zip(
-            jobs, map_in_processes(statistics, parts, count), strict=True
-        ):
+        for (name, part), found in zip(jobs, results, strict=True):
             stage.set_postfix_str(name, refresh=False)
             for record, numbers in zip(part, found, strict=True):
                 _keep(record, score, numbers)

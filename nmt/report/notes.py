@@ -37,8 +37,8 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
             "runs, translated with <unk> forbidden."
         )
     notes += [f"{s.title} signature: {s.signature}" for s in part.tested if s.signature]
-    languages = {run.language for run in part.runs}
-    notes += [note for note in map(missing_tokenizer, sorted(map(str, languages))) if note]
+    languages = {run.language for run in part.runs if run.language and "sacrebleu" in part.known}
+    notes += [note for note in map(missing_tokenizer, sorted(languages)) if note]
     pairs = max((len(measured.ids) for measured in part.measured.values()), default=0)
     if 0 < pairs < significance.FEWEST:
         few = f"intervals of fewer than {significance.FEWEST} sentences are too narrow"
@@ -81,7 +81,7 @@ def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
 
 def domain_notes(part: SetComparison) -> list[str]:
     """Says how the domains of short sentences differ from those of long ones."""
-    if len(part.domains) < 2:
+    if not part.domains:
         return []
     common = common_sentences([*part.measured.values()], "bleu")
     lengths = part.scale.short, part.scale.long
@@ -114,7 +114,7 @@ def copy_notes(part: SetComparison) -> list[str]:
         kept = has & ~np.isin(measured.ids, list(copied))
         if kept.any():
             table = measured.tables["bleu"]
-            sums = np.stack([table[part].sum(axis=0) for part in (has, kept)])
+            sums = np.stack([table[chosen].sum(axis=0) for chosen in (has, kept)])
             whole, rest = measured.scores["bleu"].combine(sums)
             changes.append(rest - whole)
     effect = f"{min(changes):+.1f} to {max(changes):+.1f}" if changes else "unknown"

@@ -41,7 +41,7 @@ class SetComparison:
         tested: scores whose differences are tested; `known`: all scores, by key.
         keys: keys of the tested scores that have curves.
         measured: statistics of the sentences, by run.
-        domains: names of the domains; empty unless every sentence has one.
+        domains: names of several domains; empty unless every sentence has one.
         no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
         outdated: keys whose stored scores are of other sentences than these.
         groups: the groups of seeds whose runs all have sentences; `members`: their statistics.
@@ -87,7 +87,8 @@ class SetComparison:
             for label, rows in records.items()
         }
         found = [each.domains for each in self.measured.values() if each.domains is not None]
-        self.domains = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
+        names = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
+        self.domains = names if len(names) > 1 else []
         self.groups = {
             group: members
             for group, members in grouped(self.runs).items()
@@ -141,7 +142,7 @@ class SetComparison:
         weights = {
             domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
         }
-        if len(weights) > 1:
+        if weights:
             weights[ADJUSTED] = partial(adjusted_kernel, self.scale)
         return {
             domain: separate_curves(self.members, self.keys, of_domain)

@@ -63,7 +63,10 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
             raise InputError(f"systems.{name}: no such test set; test sets: {', '.join(sets)}")
         if not test_set and len(sets) != 1:
             raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
-        systems.setdefault(name, {})[test_set or sets[0]] = Output(str(path))
+        test_set = test_set or sets[0]
+        if test_set in systems.setdefault(name, {}):
+            raise InputError(f"systems.{name}: has two files for {test_set}")
+        systems[name][test_set] = Output(str(path))
     return systems
 
 
@@ -76,10 +79,10 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
     """Finds the files of patterns; their names without what all have in common name the systems."""
     files: list[Path] = []
     for pattern in as_list(patterns):
-        found = matching(pattern)
+        found = [file for file in matching(pattern) if file.is_file()]
         if not found:
             raise InputError(f"systems: no file matches {pattern}")
-        files += [file for file in found if file.is_file()]
+        files += found
     systems: dict[str, Output] = {}
     for file, name in zip(files, distinct_names([file.name for file in files]), strict=True):
         for column in _system_columns(file) or [""]:

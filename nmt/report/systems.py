@@ -22,6 +22,7 @@ from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
 from nmt.evaluation.scores_csv import score_table
+from nmt.report.retention import ADJUSTED
 from nmt.report.runs import FinishedRun
 from nmt.report.system_files import (
     OUTPUT,
@@ -168,6 +169,9 @@ def read_systems(
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     outputs: list[SystemOutput] = []
+    both = [name for name in own if any(name in run.sets for run in runs)]
+    if both and (described := [key for key in DESCRIBED if getattr(config, key)]):
+        raise InputError(f"{described[0]}: not known for the runs on {both[0]}; leave out runs")
     named = name_systems(config.systems or {}, sets)
     for score, table in tables.items() if len(runs) + len(named) > 1 else ():
         if "system" not in table:
@@ -290,9 +294,14 @@ def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
     """Reads the column that `document` or `domain` names; every line of the source must have one."""
     name = getattr(config, key)
     column = _column(config, name, sentences)
-    if column.isna().any():
-        raise InputError(f"{key}={name}: row {int(column.isna().argmax()) + 1} names no {key}")
-    return column.astype(str).tolist()
+    if (empty := column.isna() | (column == "")).any():
+        raise InputError(f"{key}={name}: row {int(empty.argmax()) + 1} names no {key}")
+    names = column.astype(str).tolist()
+    if key == "domain" and (taken := {"all", ADJUSTED} & {*names}):
+        raise InputError(
+            f"domain={name}: tables need the name {min(taken)}; call the domain another"
+        )
+    return names
 
 
 def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:

@@ -29,6 +29,7 @@ def map_in_processes(
 
     The workers are forks of this process, one a core, which see all its objects. Elsewhere than on Linux,
     where a fork is not safe, and for one item or core or few sentences, this process does the work.
+    `function` must not use threads, such as OpenMP's: those of this process are not in its forks.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
@@ -39,12 +40,14 @@ def map_in_processes(
         warnings.catch_warnings(),
         ProcessPoolExecutor(workers, context, _start_worker, (function, items)) as pool,
     ):
-        # Python warns of a fork beside threads: the workers only compute, and take no lock of theirs
+        # Python warns of a fork beside threads: `function` takes no lock of theirs
         warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
         try:
             yield from pool.map(_apply, range(len(items)))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:  # such as a signal: what has begun is not waited for
+            for worker in pool._processes.values():
+                worker.terminate()
+            raise
 
 
 def _start_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> None:

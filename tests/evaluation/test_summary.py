@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import os
 import random
 
 import numpy as np
@@ -142,6 +143,21 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     caplog.clear()
     compute_statistics({"mine": records}, score, shown=True)
     assert not caplog.text
+
+
+def test_a_score_of_ones_own_is_not_computed_in_a_fork(records, monkeypatch):
+    """Its threads, such as torch's, would not be there."""
+    monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
+    monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
+
+    class Own(type(REGISTERED["chrf"])):
+        key = "own"
+
+        def statistics(self, record):
+            return [os.getpid()]
+
+    compute_statistics({"mine": records}, Own())
+    assert {record["statistics"]["own"][0] for record in records} == {os.getpid()}
 
 
 def test_what_does_not_apply_is_absent():

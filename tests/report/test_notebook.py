@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 from html.parser import HTMLParser
@@ -55,6 +56,8 @@ def test_a_sentence_is_html_with_its_text_escaped(sentence):
     assert text.count("0.750") == 1
     assert "0.004" not in text  # hardly seen, not drawn
     assert repr(sentence).splitlines()[1] == "-> un &amp; (log-probability -1.50)"
+    unspaced = dataclasses.replace(sentence, text="字" * 150)
+    assert repr(unspaced).splitlines()[1].startswith("-> " + "字" * 99 + "…")
 
 
 def test_a_list_has_the_sentences_and_says_how_many_more(sentence):

@@ -280,9 +280,36 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
         "Domains change with length: easy is 75% of the lines of about 10 words, and 25% at 50."
         in found.notes["news"]
     )
+    assert not any("leave out" in note for note in found.notes["news"])
     table = result_tables.domains_table(found, "news")
     assert [*table.frame] == ["Runs", "Score", "all", "easy", "hard", "adjusted"]
     assert overview(found)["sets"]["news"]["domains"] == ["easy", "hard", "adjusted"]
+
+
+def test_a_score_of_one_domain_and_a_domain_of_short_lines(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    """Neither ends the comparison: the first has curves there alone, the second is left out."""
+    domains = ["a" if n % 4 < 2 else "b" if n % 2 else "captions" for n in range(80)]
+    news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name} for name in domains])
+    rated = [{"system": "good", "human": 1 if name == "a" else None} for name in domains]
+    scores = {"human": write(tmp_path / "human.jsonl", rated)}
+    found = build_comparison(CompareConfig(**news, domain="kind", scores=scores, short=10, long=50))
+    curves = found.curves.query("key == 'human' and kind == 'domain'")
+    assert "b" not in set(curves["other"])
+    left_out = [
+        note for note in found.notes["news"] if note.startswith("Adjusted curves leave out")
+    ]
+    assert left_out == ["Adjusted curves leave out b, captions: too few lines at 10 or 50 words."]
+
+
+@pytest.mark.parametrize("key", ["document", "domain"])
+def test_what_describes_lines_is_refused_next_to_runs_on_them(
+    key: str, news: dict[str, Any], tmp_path: Path
+) -> None:
+    news["runs"] = [str(make_run(tmp_path / "run", pairs=20, kept=0, sets=("news",)))]
+    with pytest.raises(InputError, match=f"{key}: not known for the runs on news"):
+        build_comparison(CompareConfig(**news, **{key: "doc"}))
 
 
 def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:
@@ -292,6 +319,10 @@ def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) ->
     unnamed = news | {"metadata": write(tmp_path / "unnamed.jsonl", rows)}
     with pytest.raises(InputError, match="document=doc: row 4 names no document"):
         build_comparison(CompareConfig(**unnamed, document="doc"))
+    for name, said in (("", "row 1 names no domain"), ("all", "need the name all")):
+        news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name}] * 80)
+        with pytest.raises(InputError, match=said):
+            build_comparison(CompareConfig(**news, domain="kind"))
     news["metadata"] = write(tmp_path / "short.jsonl", [{"doc": "a"}])
     with pytest.raises(InputError, match="1 rows, source has 80 lines"):
         build_comparison(CompareConfig(**news, document="doc"))
@@ -353,11 +384,15 @@ def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
     table = write(tmp_path / "all.tsv", ["source\tx.1\tx.2\tn", *(f"s\t{a}\tb\t7" for a in lines)])
     parsed = system_files._parsed.cache_info().misses
     first, second = read_systems(CompareConfig(**news | {"systems": [table]}), [])
-    assert system_files._parsed.cache_info().misses <= parsed + 2  # the metadata is a table, too
+    assert system_files._parsed.cache_info().misses == parsed + 1
     assert [first.label, second.label] == ["x.1", "x.2"]
     assert first.translations("news")[3]["detokenised"] == lines[3]
-    with pytest.raises(InputError, match="no file matches"):
-        read_systems(CompareConfig(**news | {"systems": [f"{folder}/*.fr"]}), [])
+    for pattern in (f"{folder}/*.fr", str(folder)):
+        with pytest.raises(InputError, match="no file matches"):
+            read_systems(CompareConfig(**news | {"systems": [pattern]}), [])
+    twice = {"a": news["reference"], "a.news": news["reference"]}
+    with pytest.raises(InputError, match="two files for news"):
+        read_systems(CompareConfig(**news | {"systems": twice}), [])
 
 
 @pytest.mark.parametrize(
