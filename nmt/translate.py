@@ -37,7 +37,7 @@ MAX_WORDS = 5_000  # per line: time and memory of attention grow with the square
 def main(composed: TranslateConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import batches_of_lines
-    from nmt.text.tokenise import count_words
+    from nmt.text.tokenise import count_words, tokenisers
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
@@ -47,6 +47,14 @@ def main(composed: TranslateConfig) -> None:
     config = model.config
     if composed.heatmap and not model.network.attends:
         raise InputError("heatmap: the model has no attention to draw; leave it out")
+    source_tokeniser = tokenisers(config.data, config.tokenizer)[0]
+
+    def symbols(line: str) -> int:
+        words = count_words(line, config.tokenizer.characters)
+        short = len(line) <= MAX_WORDS  # a symbol has at least one character
+        is_counted = short or words > MAX_WORDS or composed.tokenised
+        return words if is_counted else len(source_tokeniser.tokenise(line))
+
     number = 0
     interactive = sys.stdin.isatty()
     if interactive:
@@ -55,7 +63,7 @@ def main(composed: TranslateConfig) -> None:
     shown = config.trainer["enable_progress_bar"] and not interactive
     with Stage("translating", unit="line", shown=shown) as stage:
         for lines in batches_of_lines(sys.stdin.buffer, most=16 * config.search.batch_size):
-            counts = [count_words(line, config.tokenizer.characters) for line in lines]
+            counts = [symbols(line) for line in lines]
             too_long = next((n for n, words in enumerate(counts) if words > MAX_WORDS), None)
             for best in model.translate(
                 lines[:too_long],
@@ -88,10 +96,12 @@ def printed_lines(
         record = {"line": number, "source": best.source, "translations": translations}
         yield json.dumps(record, ensure_ascii=False)
         return
+    from nmt.search.beam import normalised
+
     for each in best.nbest or [best]:
         columns = [str(number)] if search.nbest > 1 else []
         if options.scores:
-            score = each.log_probability / max(1, each.symbols) ** search.length_penalty
+            score = normalised(each.log_probability, each.symbols or 1, search.length_penalty)
             columns.append("" if math.isnan(score) else f"{score:.4f}")
         columns.append(each.text if options.detokenise else " ".join(each.tokens))
         if options.alignments:

@@ -142,10 +142,13 @@ def config_subfolder(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def keeping_folder(folder: Path) -> Iterator[None]:
-    """Removes the configuration of a resumed run's command that is refused in the block."""
+    """Removes the configuration of a resumed run's command that is refused before it trains."""
     try:
         yield
     except InputError:
+        checkpoints = folder.glob("checkpoints/*.ckpt")
+        if any(file.stat().st_mtime > STARTED.timestamp() for file in checkpoints):
+            raise
         for configuration in folder.glob(f".hydra/again-{STARTED:%Y%m%d-%H%M%S}"):
             shutil.rmtree(configuration)
         raise

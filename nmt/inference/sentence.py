@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,10 @@ class ScoredSentence:
         }
 
     def __repr__(self) -> str:
-        source, text = (shorten(each, REPR_WIDTH) for each in (" ".join(self.source), self.text))
+        lines = " ".join(self.source), self.text
+        source, text = (
+            each if len(each) <= REPR_WIDTH else f"{each[: REPR_WIDTH - 1]}…" for each in lines
+        )
         return f"{source}\n-> {text} (log-probability {self.log_probability:.2f})"
 
     def _repr_html_(self) -> str:

@@ -152,7 +152,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Eva
     found = Evaluated()
 
     def keep(name: str, translations: list[Record]) -> None:
-        found.translations[name] = records.in_order(translations)
+        found.translations[name] = translations
         found.scores += score_translations(config, folder, name, translations)
 
     for name, sentences in sets.items():

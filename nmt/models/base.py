@@ -247,8 +247,8 @@ class Translator(pl.LightningModule, ABC):
         """
         stored = checkpoint["nmt"]
         if "way" in stored:
-            *way, self.kernels_failed = stored["way"].values()
-            self.way = Way(*way)
+            self.way = Way(**{key: stored["way"][key] for key in Way._fields})
+            self.kernels_failed = stored["way"]["failed"]
         self.vocabularies = (
             load_vocabulary(stored["source_vocabulary"]),
             load_vocabulary(stored["target_vocabulary"]),

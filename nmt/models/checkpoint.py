@@ -110,9 +110,10 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     except Exception as error:
         made = stored.get("version")
         other = f" (made by version {made}, read by {nmt.__version__})"
+        by = other if made and made != nmt.__version__ else ""
+        reason = first_line(error)
         raise InputError(
-            f"checkpoint={path}: its configuration is refused{other * (made != nmt.__version__)}: "
-            f"{first_line(error)}"
+            f"checkpoint={path}: its configuration is refused{by}: {reason}"
         ) from error
     about = {"fingerprint": "", "overrides": [], "outcome": {}, "dictionary": None} | stored
     return Checkpoint(path, config, (source, target), update, weights, about)

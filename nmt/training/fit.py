@@ -23,6 +23,7 @@ from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
 from nmt.data.vocabulary import WORDS
+from nmt.fused import backend_of
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import (
     learn_dictionary,
@@ -47,7 +48,10 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-FAILED_GPU = re.compile(r"CUDA error|Triton Error \[CUDA\]|CUBLAS_STATUS|NCCL error")
+FAILED_GPU = re.compile(  # not one that is full, or too old for this PyTorch
+    r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
+    r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
+)
 DICTIONARY_SAMPLE = 20_000  # training pairs to search for rare words
 
 
@@ -188,8 +192,12 @@ class Training:
             "precision": str(self.trainer.precision),
             **self.record.rates(),
             "peak_memory": peak_memory(device),
-            **(self.model.way._asdict() if device.type == "cuda" else {}),
+            **(self._way() if device.type == "cuda" else {}),
         }
+
+    def _way(self) -> dict[str, bool]:
+        """Returns whether updates used kernels at the end, and graphs."""
+        return {**self.model.way._asdict(), "kernels": backend_of(self.model.network).kernels}
 
     def _on_sample(
         self, title: str, measure: Callable[..., Result], model: Model, rows: Rows

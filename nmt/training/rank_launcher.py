@@ -19,6 +19,7 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import RunError, describe_exit, exit_at_once
 
 POLL_S = 0.2
+ENDING_S = 3  # that a rank needs to end after the failure of another
 
 
 class RankLauncher(_SubprocessScriptLauncher):
@@ -52,10 +53,6 @@ class RankLauncher(_SubprocessScriptLauncher):
         Raises:
             RunError: if another rank has failed.
         """
-        environment = self.cluster_environment
-        environment.validate_settings(num_devices=self.num_processes, num_nodes=self.num_nodes)
-        if not environment.creates_processes_externally:
-            self._call_children_scripts()
         if self._watcher is None:
             received, sent = os.pipe()
             os.set_blocking(sent, False)
@@ -63,13 +60,21 @@ class RankLauncher(_SubprocessScriptLauncher):
                 signal.set_wakeup_fd(sent)
             self._watcher = threading.Thread(target=self._watch, args=(received,), daemon=True)
             self._watcher.start()
+        if self.stop is not None and self.stop.number:  # it came before there was a watcher
+            raise self.stop.interrupted(self.stop.number)
+        environment = self.cluster_environment
+        environment.validate_settings(num_devices=self.num_processes, num_nodes=self.num_nodes)
+        if not environment.creates_processes_externally:
+            self._call_children_scripts()
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             self._ending = True
             if isinstance(error, RuntimeError):  # such as a connection that another rank has closed
-                time.sleep(POLL_S)
-                if failure := self._failure():
+                end = time.monotonic() + ENDING_S
+                while not (failure := self._failure()) and self.procs and time.monotonic() < end:
+                    time.sleep(POLL_S)
+                if failure:
                     raise RunError(failure) from error
             raise
         finally:
@@ -81,12 +86,18 @@ class RankLauncher(_SubprocessScriptLauncher):
         while not self._ending:
             if select.select([received], [], [], POLL_S)[0]:
                 number = os.read(received, 1)[0]
-                if self.stop and number in SIGNALS and not torch.distributed.is_initialized():
+                time.sleep(POLL_S)  # where Python runs, the signal's handler may end the run itself
+                waits = not torch.distributed.is_initialized() and not self._ending
+                if self.stop and number in SIGNALS and waits and not self.stop.ended:
                     self.kill(signal.SIGKILL)
                     self.stop.exit(number, f"rank {rank()}: ")
-            elif (failure := self._failure()) and not self._ending:
-                self.kill(signal.SIGKILL)
-                exit_at_once(1, failure)
+            elif failure := self._failure():
+                end = time.monotonic() + ENDING_S  # for this rank to say what has failed
+                while not self._ending and time.monotonic() < end:
+                    time.sleep(POLL_S)
+                if not self._ending:
+                    self.kill(signal.SIGKILL)
+                    exit_at_once(1, failure)
 
     def _failure(self) -> str:
         """Names the first rank that has failed, and says how; empty if there is none."""

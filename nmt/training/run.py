@@ -27,7 +27,7 @@ from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import connect, make_loggers
 from nmt.training.signals import Stop
-from nmt.utils.commands import override_key
+from nmt.utils.commands import override_key, quoted
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
@@ -36,6 +36,7 @@ from nmt.utils.text import as_list
 log = logging.getLogger(__name__)
 
 WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name folders to write
+BELOW = ("filename", "name", "version", "sub_dir")  # names inside them
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,9 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     path = resume_path(composed, folder)
     source = path or composed.initial_checkpoint
     stop.trusted = user_code(composed)
+    stop.folders = [
+        f"{key}={quoted(value)}" for key, value in outside(composed, folder.path).items()
+    ]
     if source is None:
         return Run(composed, folder, overrides)
     [checkpoint] = read_members([source], [*composed.trust, *stop.trusted])
@@ -178,6 +182,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     )
     refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
+    stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
     # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
@@ -205,17 +210,26 @@ def refuse_outside(
         InputError: naming the key, unless it is typed, or the user's own files (`composed`) have its value.
     """
     typed = [override_key(word) for word in overrides]
+    own = outside(composed, folder)
+    for path, value in outside(config, folder).items():
+        if value != own.get(path) and not is_within(path, typed):
+            raise InputError(
+                f"{path}={value}: the checkpoint names a folder outside the run; type "
+                f"{path}=FOLDER to choose one"
+            )
+
+
+def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
+    """Returns the keys of callbacks, loggers and Trainer that name places outside the run's folder."""
+    found = {}
     for section in ("callbacks", "logger", "trainer"):
-        own = flatten({section: getattr(composed, section)})
         for path, value in flatten({section: getattr(config, section)}).items():
-            known = value is None or value == own.get(path) or is_within(path, typed)
-            if known or path.rpartition(".")[2] not in WRITTEN:
-                continue
-            if not Path(value).resolve().is_relative_to(folder.resolve()):
-                raise InputError(
-                    f"{path}={value}: the checkpoint names a folder outside the run; type "
-                    f"{path}=FOLDER to choose one"
-                )
+            name = path.rpartition(".")[2]
+            if name in WRITTEN or (name in BELOW and isinstance(value, str)):
+                place = Path(value or folder) if name in WRITTEN else folder / value
+                if not place.resolve().is_relative_to(folder.resolve()):
+                    found[path] = str(value)
+    return found
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:

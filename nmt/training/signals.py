@@ -25,7 +25,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from nmt.utils.commands import command_line, quoted
-from nmt.utils.environment import job_id, rank
+from nmt.utils.environment import end_with_parent, job_id, rank
 from nmt.utils.errors import Interrupted, exit_at_once
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class Stop:
         deferred: whether a signal is only stored in `number`, for the training loop to check.
         ended: whether the run is already ending, so that further signals are ignored.
         trusted: code outside nmt that the checkpoint needs. The resume command names it in `trust`.
+        folders: overrides of folders outside the run, which the resume command has to name again.
     """
 
     def __init__(self, folder: Path, *, requeue: bool = False) -> None:
@@ -50,6 +51,7 @@ class Stop:
         self.deferred = False
         self.ended = False
         self.trusted: list[str] = []
+        self.folders: list[str] = []
         self._folder = folder
         self._requeue = requeue
         self._process = os.getpid()
@@ -72,7 +74,7 @@ class Stop:
             overrides = [f"resume={quoted(str(self._folder))}"]
             if self.trusted:
                 overrides.append(f"trust=[{','.join(self.trusted)}]")
-            command = command_line("train", overrides)
+            command = command_line("train", overrides + self.folders)
             return Interrupted(f"stopped by {name}; resume with: {command}", number)
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
@@ -133,6 +135,8 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         requeue: whether to requeue a SLURM job after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder, requeue=requeue)
+    if rank() and job_id("train") is None:  # Lightning launched it, on rank 0
+        end_with_parent()
     before = stop.install()
     try:
         yield stop
@@ -140,6 +144,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         stop.requeue(stopped.signal)
         raise
     finally:
+        stop.ended = True
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -125,6 +125,11 @@ def follow_parent(worker: int = 0) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python could wait for a lock
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Lets this process be killed when its parent has ended (on Linux)."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.config.loading import load
+from nmt.training.run import outside
 from nmt.training.signals import Stop, stoppable
 from nmt.utils.errors import Interrupted
 
@@ -48,6 +50,22 @@ def test_the_command_that_resumes_trusts_what_the_run_trusted(tmp_path):
     stop.trusted = ["mine.scores", "other"]
     said = str(stop.interrupted(signal.SIGTERM))
     assert said.endswith(f"resume={tmp_path} 'trust=[mine.scores,other]'")
+
+
+def test_the_command_that_resumes_names_folders_outside_the_run(tmp_path, composer):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/last.ckpt").touch()
+    config = load(composer())
+    assert outside(config, tmp_path) == {}
+    config.callbacks["mine"] = {"dirpath": "/elsewhere", "filename": "../../x"}
+    assert outside(config, tmp_path) == {
+        "callbacks.mine.dirpath": "/elsewhere",
+        "callbacks.mine.filename": "../../x",
+    }
+    stop = Stop(tmp_path)
+    stop.folders = ["callbacks.best.dirpath=/elsewhere"]
+    said = str(stop.interrupted(signal.SIGTERM))
+    assert said.endswith(f"resume={tmp_path} callbacks.best.dirpath=/elsewhere")
 
 
 def test_a_forked_worker_leaves_signals_to_its_parent(tmp_path):
