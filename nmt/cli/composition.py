@@ -146,11 +146,10 @@ def keeping_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except InputError:
-        checkpoints = folder.glob("checkpoints/*.ckpt")
-        if any(file.stat().st_mtime > STARTED.timestamp() for file in checkpoints):
-            raise
+        checkpoints = [file.stat().st_mtime for file in folder.glob("checkpoints/*.ckpt")]
         for configuration in folder.glob(f".hydra/again-{STARTED:%Y%m%d-%H%M%S}"):
-            shutil.rmtree(configuration)
+            if max(checkpoints, default=0) < configuration.stat().st_mtime:
+                shutil.rmtree(configuration)
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -99,13 +100,9 @@ def test_a_signal_between_the_join_and_the_first_update(tmp_path):
     assert message.startswith("nmt: stopped by SIGTERM; resume with:")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("delay_s", "number"),
-    [(0, signal.SIGTERM), (4, signal.SIGTERM), (4, signal.SIGINT), (8, signal.SIGTERM)],
-)
-def test_a_signal_to_the_process_group(tmp_path, delay_s, number):
-    """As `timeout` and a terminal send it; Lightning launches rank 1."""
+@pytest.fixture
+def launched(tmp_path):
+    """A training whose rank 1 Lightning launches, in a process group of its own."""
     with (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "nmt.train", *TYPED],
@@ -115,18 +112,45 @@ def test_a_signal_to_the_process_group(tmp_path, delay_s, number):
             stderr=err,
             start_new_session=True,
         )
-    end = time.monotonic() + 120
-    while " on 2 x " not in (text := (tmp_path / "err").read_text()):
-        assert time.monotonic() < end, text
-        time.sleep(0.1)
-    time.sleep(delay_s)
-    os.killpg(process.pid, number)
     try:
-        assert process.wait(20) == 128 + number
-        others = subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, text=True)
-        assert not [pid for pid in others.stdout.split() if runs(int(pid))]
+        end = time.monotonic() + 120
+        while " on 2 x " not in (text := (tmp_path / "err").read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < end, text
+            time.sleep(0.1)
+        yield process
     finally:
-        if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def others(process: subprocess.Popen[bytes]) -> list[int]:
+    """Processes of its group that still run."""
+    found = subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split() if runs(int(pid))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("delay_s", "number"),
+    [(0, signal.SIGTERM), (4, signal.SIGTERM), (4, signal.SIGINT), (8, signal.SIGTERM)],
+)
+def test_a_signal_to_the_process_group(launched, tmp_path, delay_s, number):
+    """As `timeout` and a terminal send it."""
+    time.sleep(delay_s)
+    os.killpg(launched.pid, number)
+    assert launched.wait(60) == 128 + number
+    assert not others(launched)
     [message] = messages((tmp_path / "err").read_text())
     assert f"stopped by {number.name}" in message
+
+
+@pytest.mark.slow
+def test_no_rank_outlives_the_first(launched):
+    time.sleep(12)
+    launched.kill()
+    launched.wait()
+    end = time.monotonic() + 10
+    while others(launched):
+        assert time.monotonic() < end
+        time.sleep(0.1)
