@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 def pytest_configure(config: pytest.Config) -> None:
     """In the processes that run tests, and not in the one that deals them out, before any import."""
-    if sys.dont_write_bytecode and config.cache is not None:
+    if sys.dont_write_bytecode and getattr(config, "cache", None) is not None:
         keep_bytecode(config.cache)
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import torch

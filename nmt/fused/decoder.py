@@ -17,6 +17,7 @@ from nmt.fused.attention import FusedAdditive
 from nmt.fused.backend import Backend
 from nmt.fused.encoder import look_up
 from nmt.fused.loop import run_units, run_with_attention
+from nmt.fused.steps import pad_sizes
 from nmt.layers import (
     Additive,
     Attention,
@@ -82,12 +83,15 @@ class FusedDecoder(Decoder):
         start = self.initial(memory)
         words = self.dropout(look_up(self.embedding, target.t()))  # (T, B, E)
         first = start.embedding.transpose(0, 1)
-        previous = torch.cat([first, words[:-1]]).to(compute_dtype(self.W_s))
+        dtype = compute_dtype(self.W_s)
+        previous = torch.cat([first, words[:-1]]).to(dtype)
         unit_input = words[:-1] if self.state_input == "current" else previous[:-1]
-        projected = self.unit.project(unit_input)  # (T-1, B, 3H) for s_1 .. s_{T-1}
+        unit: Any = self.unit
+        # (T-1, B, 3H) for s_1 .. s_{T-1}
+        weight = pad_sizes(unit.W.to(dtype))
+        projected = linear(pad_sizes(unit_input), weight, unit.bias)
         initial = start.hidden.squeeze(1)
         context: Any = self.context
-        unit: Any = self.unit
         if isinstance(context, FixedContext):
             projected = projected + linear(memory.summary, unit.C)
             states = run_units(self.backend, projected, initial, unit.U_gates, unit.U)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmt.fused.backend import Backend
 from nmt.fused.loop import run_units
+from nmt.fused.steps import pad_sizes
 from nmt.layers import BidirectionalEncoder, Encoder, ForwardEncoder
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
@@ -30,7 +31,8 @@ class FusedStates(Encoder):
         inputs = torch.stack([words, words.flip(0)][: len(units)])  # (D, S, B, E)
         weight = torch.stack([unit.W for unit in units]).to(dtype)  # (D, 3H, E)
         bias = torch.stack([unit.bias for unit in units]).to(dtype)
-        projected = torch.baddbmm(bias.unsqueeze(1), inputs.flatten(1, 2), weight.mT)
+        inputs, weight = pad_sizes(inputs.flatten(1, 2)), pad_sizes(weight)
+        projected = torch.baddbmm(bias.unsqueeze(1), inputs, weight.mT)
         states = run_units(
             self.backend,
             projected.unflatten(1, words.shape[:2]),

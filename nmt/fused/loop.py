@@ -241,9 +241,10 @@ def run_forward(
 
     for i in range(length):
         attend(i)
-        recurrent = torch.addmm(other[i], context[i], C_gates)
+        # in place: otherwise each sum would begin with a copy of its first term
+        recurrent = other[i].addmm_(context[i], C_gates)
         steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], None)
-        recurrent = torch.addmm(torch.mm(reset_state[i], U_t), context[i], C_candidate)
+        recurrent = torch.mm(reset_state[i], U_t).addmm_(context[i], C_candidate)
         steps.next_state(
             state[i], for_candidate[i], recurrent, gate[i], candidate[i], state[i + 1], copy[i + 1]
         )

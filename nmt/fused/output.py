@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from nmt.fused.backend import Backend
-from nmt.fused.steps import aligned
+from nmt.fused.steps import pad_sizes
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
@@ -113,22 +113,24 @@ def chunked_nll(
     if extra := -count % multiple:
         rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
         weight = None if weight is None else pad(weight, (0, extra))
-    rows, matrix = operand(rows, dtype), operand(W_o, dtype)
+    rows, matrix = pad_sizes(rows.to(dtype)), pad_sizes(W_o.to(dtype), rows=True)
+    # the p of an added word is 0
+    padded_bias = pad(bias, (0, len(matrix) - len(bias)), value=-torch.inf)
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
         # without rows, no chunk writes the gradients of W_o and bias
         new = torch.empty if len(rows) else torch.zeros
-        shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (W_o, bias))
+        shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (matrix, padded_bias))
         grads = Gradients(torch.empty_like(rows), *shared)
-    size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(W_o) * dtype.itemsize)
+    size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(matrix) * dtype.itemsize)
     size = min(len(rows), max(multiple, size))
     # reuse one buffer on a CPU: page faults would cost a sixth of the time
-    buffer = rows.new_empty(size, len(W_o)) if on_cpu else None
+    buffer = rows.new_empty(size, len(matrix)) if on_cpu else None
     for chunk in chunks(len(rows), size, multiple):
         grad = steps.word_nll(
-            rows[chunk], matrix, bias, words[chunk], None if weight is None else weight[chunk],
-            nll[chunk], buffer, with_gradient=with_gradients,
+            rows[chunk], matrix, padded_bias, words[chunk],
+            None if weight is None else weight[chunk], nll[chunk], buffer, with_gradient=with_gradients,
         )  # fmt: skip
         if grads is None:
             continue
@@ -140,20 +142,12 @@ def chunked_nll(
         else:
             accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[chunk]), first=chunk.start == 0)
         accumulate_sum(grads.bias, grad.sum(0), first=chunk.start == 0)
-    if extra:
-        nll = nll[:count]
-        grads = grads and grads._replace(rows=grads.rows[:count])
-    return nll, grads
-
-
-def operand(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Returns a matrix in the compute dtype; on a GPU, each row starts at a multiple of 16 bytes.
-
-    Tensor-core kernels need this alignment; rows of 500 bf16 entries do not have it.
-    """
-    if tensor.device.type == "cpu" or tensor.shape[1] * dtype.itemsize % 16 == 0:
-        return tensor.to(dtype)
-    return aligned(len(tensor), tensor.shape[1], tensor.device, dtype).copy_(tensor)
+    if grads is not None:  # without padding
+        vocabulary, maxout = W_o.shape
+        grads = Gradients(
+            grads.rows[:count, :maxout], grads.W_o[:vocabulary, :maxout], grads.bias[:vocabulary]
+        )
+    return nll[:count], grads
 
 
 def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:

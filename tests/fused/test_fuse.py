@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.autograd import gradcheck
 
-from nmt.fused import decoder, fuse, plain_class
+from nmt.fused import decoder, fuse, plain_class, steps
 from nmt.fused.backend import Backend
 from nmt.fused.decoder import FusedDecoder, ProductMemory
 from nmt.fused.encoder import FusedBidirectionalEncoder
@@ -50,6 +50,25 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
         }
         results.append((found, grads))
     return results
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("scoring", ["additive", "none"])
+def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch):
+    """No size of `LARGER` is a multiple of 11."""
+    options = {
+        "autocast": autocast,
+        "dtype": torch.float32 if autocast else torch.float64,
+        **LARGER,
+    }
+    _, expected = both(scoring, **options)
+    padded = []
+    monkeypatch.setattr(steps, "size_multiple", lambda device: padded.append(device) or 11)
+    _, found = both(scoring, **options)
+    assert padded
+    tolerance = {"rtol": 0.05, "atol": 0.01} if autocast else {"rtol": 1e-10, "atol": 1e-11}
+    torch.testing.assert_close(found[0].nll, expected[0].nll, **tolerance)
+    torch.testing.assert_close(found[1], expected[1], **tolerance)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)

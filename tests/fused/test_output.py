@@ -83,11 +83,3 @@ def test_no_rows():
     nll, *grads = computed(readout[0, :0], output, target[0, :0])
     assert nll.shape == (0,)
     assert not any(grad.any() for grad in grads)
-
-
-def test_rows_of_operands_begin_at_multiples_of_16_bytes_on_a_gpu():
-    odd, even = (torch.empty(3, columns, device="meta") for columns in (5, 8))
-    for dtype in (torch.float32, torch.bfloat16):
-        assert fused_output.operand(odd, dtype).stride() == (8, 1)
-        assert fused_output.operand(even, dtype).is_contiguous()
-        assert fused_output.operand(torch.empty(3, 5), dtype).is_contiguous()

@@ -19,11 +19,13 @@ def small_blocks(monkeypatch):
     """Units, positions, entries and words that are no multiple of a block."""
     for module, block, size in (
         (kernels.gates, "UNITS", 32),
-        (kernels.attention, "POSITIONS", 4),
-        (kernels.attention, "ENTRIES", 16),
         (kernels.likelihood, "WORDS", 16),
     ):
         monkeypatch.setattr(module, block, size)
+    for kernel in ("SCORE", "CONTEXT", "QUERY_BACKWARD", "GRADIENTS"):
+        monkeypatch.setattr(
+            kernels.attention, kernel, {"POSITIONS": 4, "ENTRIES": 16, "num_warps": 4}
+        )
 
 
 @ON_DEVICES

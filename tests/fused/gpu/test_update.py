@@ -117,8 +117,8 @@ def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
 @pytest.mark.parametrize(
     ("words", "allowed"),
     [
-        (8, (70, 350, 1, 2200, 3500)),
-        pytest.param(30, (70, 900, 1, 2200, 8400), marks=pytest.mark.slow),
+        (8, (70, 360, 1, 2200, 3600)),
+        pytest.param(30, (70, 910, 1, 2200, 8600), marks=pytest.mark.slow),
     ],
 )
 def test_the_length_of_an_update(words, allowed, composer, tmp_path):

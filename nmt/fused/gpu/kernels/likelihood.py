@@ -14,27 +14,23 @@ import torch
 import triton
 import triton.language as tl
 
-from nmt.fused.steps import aligned
-
 WORDS = 4096  # words of the vocabulary per iteration of a program
 WARPS = 16 if torch.version.hip else 32  # 1,024 threads, the most that a program can have
 
 
 @triton.jit(do_not_specialize_on_alignment=["words", "weight", "nll"])
 def word_nll_kernel(
-    logits, bias, words, weight, nll, grad, VOCABULARY: tl.constexpr,
-    LOGITS_STRIDE: tl.constexpr, GRAD_STRIDE: tl.constexpr, WORDS: tl.constexpr,
+    logits, bias, words, weight, nll, grad, VOCABULARY: tl.constexpr, WORDS: tl.constexpr
 ):  # fmt: skip
     row = tl.program_id(0)
-    logits += row.to(tl.int64) * LOGITS_STRIDE
+    logits += row.to(tl.int64) * VOCABULARY
     # Each of the `WORDS` lanes keeps a maximum and a sum; they are combined after the loop. The initial
     # maximum is finite: with -inf, exp(-inf + inf) would be NaN.
     maximum = tl.full((WORDS,), -3e38, tl.float32)
     sums = tl.zeros((WORDS,), tl.float32)
-    # loads and stores include the padding of a row, up to a multiple of 16 bytes
     for first in range(0, VOCABULARY, WORDS):
         n = first + tl.arange(0, WORDS)
-        x = tl.load(logits + n, mask=n < LOGITS_STRIDE, other=0)
+        x = tl.load(logits + n, mask=n < VOCABULARY, other=0)
         x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
         x = tl.where(n < VOCABULARY, x, float("-inf"))
         new_maximum = tl.maximum(maximum, x)
@@ -51,20 +47,20 @@ def word_nll_kernel(
     if grad is not None:
         # `grad` and `logits` can be the same buffer: wait until all threads have read the target's logit
         tl.debug_barrier()
-        grad += row.to(tl.int64) * GRAD_STRIDE
+        grad += row.to(tl.int64) * VOCABULARY
         for first in range(0, VOCABULARY, WORDS):
             n = first + tl.arange(0, WORDS)
-            x = tl.load(logits + n, mask=n < LOGITS_STRIDE, other=0)
+            x = tl.load(logits + n, mask=n < VOCABULARY, other=0)
             x += tl.load(bias + n, mask=n < VOCABULARY, other=0)
             x = tl.where(n < VOCABULARY, x, float("-inf"))
             p = tl.exp(x - log_sum)
             p = tl.where(n == word, p - 1, p)
-            tl.store(grad + n, p * factor, mask=n < GRAD_STRIDE)
+            tl.store(grad + n, p * factor, mask=n < VOCABULARY)
 
 
 def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
     """See `nmt.fused.steps.word_nll`. `buffer` is not used: the logits are float32."""
-    logits = aligned(len(rows), len(W_o), rows.device, torch.float32)
+    logits = rows.new_empty(len(rows), len(W_o), dtype=torch.float32)
     if rows.is_cuda:
         torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
     else:  # Triton's interpreter
@@ -72,10 +68,9 @@ def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
     grad = None
     if with_gradient:
         is_float32 = rows.dtype == torch.float32  # then the gradient overwrites the logits
-        grad = logits if is_float32 else aligned(len(rows), len(W_o), rows.device, rows.dtype)
+        grad = logits if is_float32 else torch.empty_like(logits, dtype=rows.dtype)
     word_nll_kernel[(len(rows),)](
-        logits, bias.float(), words, weight, nll, grad, VOCABULARY=len(W_o),
-        LOGITS_STRIDE=logits.stride(0), GRAD_STRIDE=0 if grad is None else grad.stride(0),
-        WORDS=WORDS, num_warps=WARPS,
+        logits, bias.float(), words, weight, nll, grad, VOCABULARY=len(W_o), WORDS=WORDS,
+        num_warps=WARPS,
     )  # fmt: skip
     return grad
