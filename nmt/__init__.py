@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nmt.inference.sentence import ScoredSentence
     from nmt.utils.errors import InputError
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "InputError",
