@@ -2,6 +2,7 @@
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
+    python -m benchmarks --size laptop --part operations --sentences 4 16
     python -m benchmarks.peers                     # compared with JoeyNMT and Marian
     python -m benchmarks.gpu                       # checks that need a GPU
 
@@ -22,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.operations import operations
 from benchmarks.work import (
     BATCH,
     POOL,
@@ -115,17 +117,19 @@ def parts(trainer: Trainer, words: Words, threads: int) -> Line:
 
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures searches of 16 sentences whose outputs are as long as their sources."""
-    words = rectangle(size, 16, round(size.words) + 1)
+    """Measures searches whose outputs are as long as their sources."""
     net = Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
-    works = {version: partial(search, net, words, *version) for version in versions}
-    for (beam, bf16), figures in measure(works, args).items():
-        yield {
-            "version": name(f"beam {beam}", bf16),
-            **figures,
-            "sentences_per_s": 16 / figures["ms"] * 1e3,
-        }
+    for sentences in args.sentences:
+        words = rectangle(size, sentences, round(size.words) + 1)
+        works = {version: partial(search, net, words, *version) for version in versions}
+        for (beam, bf16), figures in measure(works, args).items():
+            yield {
+                "version": name(f"beam {beam}", bf16),
+                "sentences": sentences,
+                **figures,
+                "sentences_per_s": sentences / figures["ms"] * 1e3,
+            }
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
@@ -137,7 +141,7 @@ def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
             yield {"version": name(*version), "shape": f"{BATCH}x{length}", "peak_mib": peak}
 
 
-PARTS = {"training": training, "decoding": decoding, "memory": memory}
+PARTS = {"training": training, "decoding": decoding, "memory": memory, "operations": operations}
 
 
 def main() -> None:
@@ -146,6 +150,7 @@ def main() -> None:
     )
     parser.add_argument("--size", choices=SIZES, nargs="+", default=list(SIZES))
     parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
+    parser.add_argument("--sentences", type=int, nargs="+", default=[16], help="searched at once")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()

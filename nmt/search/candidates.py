@@ -108,8 +108,7 @@ def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stri
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:
-        in_cell = torch.stack([logits[:, :, start + i] for start in stripes.starts])
-        best[:, :, i] = in_cell.amax(0)
+        best[:, :, i] = logits.index_select(2, stripes.on_device + i).amax(2)
 
 
 def _inspect_cells(

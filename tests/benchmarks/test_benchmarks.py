@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as program
-from benchmarks import work
+from benchmarks import operations, work
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.toolkits import TOOLKITS
 
@@ -36,6 +36,21 @@ def test_training_and_decoding(lines):
     assert (measured[0]["version"], measured[0]["ratio"]) == ("plain float32", 1)
     assert all(line["sentences_per_s"] > 0 for line in measured)
     assert {"encoder", "decoder", "loss", "backward"} < measured[1]["parts_ms"].keys()
+
+
+def test_operations(lines, monkeypatch):
+    monkeypatch.setattr(operations, "COPIED", 2**12)
+    measured = lines(
+        program, "--size", "laptop", "--part", "operations", "--sentences", 2, 3, "--rounds", 1
+    )
+    wholes = [line for line in measured if "operation" not in line]
+    works = ["update", "beam 12 of 2", "beam 12 of 3"]
+    expected = [f"{work} {precision}" for precision in ("float32", "bf16") for work in works]
+    assert [line["version"] for line in wholes] == expected
+    assert all(line["operations_ms"] > line["products_ms"] > 0 for line in wholes)
+    counted = operations.Operations(lambda: torch.ones(3, 5).mm(torch.ones(5, 7)).t(), 1).found
+    assert [counted["mm"][0], counted["mm"][2]] == [1, 4 * (15 + 35 + 21)]
+    assert counted["views"][0] == 1
 
 
 def test_matrix_products_are_counted_and_repeated():
