@@ -75,8 +75,8 @@ def operations(size: Size, args: argparse.Namespace) -> Iterable[Line]:
             Trainer(Net(size, "fused"), size, bf16, "cpu").update, words
         )
         for sentences in args.sentences:
-            source = rectangle(size, sentences, round(size.words) + 1)
-            works[f"beam 12 of {sentences} {precision}"] = partial(search, net, source, 12, bf16)
+            batch = rectangle(size, sentences, round(size.words) + 1)
+            works[f"beam 12 of {sentences} {precision}"] = partial(search, net, batch, 12, bf16)
     source, target = torch.ones(COPIED), torch.ones(COPIED)
     copy = [seconds(partial(target.copy_, source), args.threads) for _ in range(1 + args.rounds)]
     bytes_per_s = 8 * COPIED / min(copy)

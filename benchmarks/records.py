@@ -1,6 +1,7 @@
 """Writes the tables of docs/results.md from the records in docs/results.
 
     python -m benchmarks.records
+    python -m benchmarks.records --add table1 multirun/table1/*/*    # runs to the records, and writes
 
 A table is between two comments. The first names a study, what to show, a test set, the languages
 and, to select some, groups of runs by pattern:
@@ -17,6 +18,7 @@ docs/results/columns.csv explains the columns of the files.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -70,6 +72,40 @@ class Records:
         scores = scores.merge(runs[["study", "group", "seed"]])
         scores.loc[scores["subset"] == "no_unk", "score"] += "_no_unk"
         return {"scores": set_scores, "lengths": bleu_by_length}[kind](runs, scores)
+
+
+def add(study: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
+    """Adds finished runs to the records of a study; runs of the same group and seed are replaced."""
+    runs, scores = [], []
+    for folder in folders:
+        content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        train = content["train"]
+        key = {"study": study, "group": content["experiment"], "seed": content["seed"]}
+        runs.append(
+            key
+            | {name: content.get(name) for name in ("name", "max_length", "parameters")}
+            | {name: train[name] for name in ("updates", "epochs", "device", "precision")}
+            | {name: content[name] for name in ("processor", "commit", "command")}
+            | {name: content["versions"][name] for name in ("torch", "sacrebleu")}
+            | {
+                "languages": "-".join(content["config"]["data"]["languages"]),
+                "minutes": 60 * train["hours"],
+                "train_nll_per_sentence": train.get("nll_per_sentence"),
+                "valid_nll_per_sentence": content["valid"].get("nll_per_sentence"),
+            }
+        )
+        found = pd.read_csv(folder / "scores.csv", dtype=str, keep_default_na=False)
+        scores.append(found.assign(**{name: str(value) for name, value in key.items()}))
+    for name, rows in (
+        ("runs.csv", pd.DataFrame(runs, dtype=object).fillna("").astype(str)),
+        ("scores.csv.xz", pd.concat(scores)),
+    ):
+        old = pd.read_csv(records / name, dtype=str, keep_default_na=False)
+        keys = ["study", "group", "seed"]
+        replaced = old[keys].agg("/".join, axis=1).isin(set(rows[keys].agg("/".join, axis=1)))
+        columns = [*old.columns, *rows.columns.difference(old.columns)]
+        both = pd.concat([old[~replaced], rows]).reindex(columns=columns)
+        both.to_csv(records / name, index=False)
 
 
 def with_tables(page: str, records: Records) -> str:
@@ -164,7 +200,12 @@ def _digits(score: str) -> int:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--add", nargs="+", metavar=("STUDY", "RUN"))
+    if added := parser.parse_args().add:
+        add(added[0], [Path(folder) for folder in added[1:]])
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
 
 

@@ -1,12 +1,15 @@
 """The tables of docs/results.md are those of docs/results/, and its sentences give its scores."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmarks import coverage
 from benchmarks.figures import SENTENCES, runs_of
-from benchmarks.records import PAGE, RECORDS, Records, with_tables
+from benchmarks.records import PAGE, RECORDS, Records, add, with_tables
 from nmt.cli.composition import conf_folder
 from nmt.report.claims import decide, read_claims
 from tests.helpers.bleu import bleu_by_hand
@@ -25,6 +28,31 @@ def sentences():
 def test_the_tables_of_the_page_are_those_of_the_record(records):
     text = PAGE.read_text(encoding="utf-8")
     assert with_tables(text, records) == text
+
+
+def test_runs_are_added_once(tmp_path):
+    for name in ("runs.csv", "scores.csv.xz", "claims.csv"):
+        shutil.copy(RECORDS / name, tmp_path)
+    run = tmp_path / "run"
+    run.mkdir()
+    described = {
+        "experiment": "mine", "seed": 3, "name": "Mine", "max_length": 7, "parameters": 11,
+        "train": {"updates": 5, "epochs": 0.5, "hours": 2, "device": "CPU", "precision": "bf16"},
+        "valid": {}, "processor": "P", "commit": "c", "command": "nmt train",
+        "versions": {"torch": "2", "sacrebleu": "2"}, "config": {"data": {"languages": ["de", "en"]}},
+    }  # fmt: skip
+    (run / "results.json").write_text(json.dumps(described))
+    before = Records(tmp_path)
+    for value in (10, 20):
+        row = f"test,all,bleu,,,{value},1,30,9,sentences"
+        heads = "set,subset,score,from,to,value,low,high,sentences,interval"
+        (run / "scores.csv").write_text(f"{heads}\n{row}\n")
+        add("own", [run], tmp_path)
+    after = Records(tmp_path)
+    assert "| Mine | 3 | 20.00 [1.00, 30.00] |" in after.table("own scores test de-en")
+    assert after.runs.iloc[-1]["minutes"] == 120
+    pd.testing.assert_frame_equal(after.runs.iloc[:-1], before.runs, check_dtype=False)
+    pd.testing.assert_frame_equal(after.scores.iloc[:-1], before.scores, check_dtype=False)
 
 
 def bleu(rows, part="bleu_correct", words="hypothesis_words"):
