@@ -61,11 +61,13 @@ def updates(setting: Setting, findings: Findings) -> None:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of the parts of an update, and of its slowest kernels with counts."""
+    """Measures milliseconds of an update and its parts, and of its slowest kernels with counts."""
     rows, length = setting.shapes[0]
     words = setting.rectangle(length, rows)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
     ms = {
+        "update": 1e3 * setting.seconds(partial(trainer.update, words)),
+        "matrix products alone": 1e3 * products(setting, words),
         "forward and backward": 1e3 * setting.seconds(partial(trainer.gradient, words)),
         "clip": 1e3 * setting.seconds(trainer.clip),
         "optimizer": 1e3 * setting.seconds(trainer.optimizer.step),
@@ -83,6 +85,19 @@ def parts(setting: Setting, findings: Findings) -> None:
         device_ms=sum(events[name][0] for name in longest),
         longest_ms={name: events[name] for name in longest[:15]},
     )
+
+
+def products(setting: Setting, words: work.Words) -> float:
+    """Measures the seconds of the matrix products of forward and backward, in one graph."""
+    trainer = setting.trainer(setting.net(), bf16=True)
+    repeat = work.Products(partial(trainer.gradient, words)).repeat
+    if setting.rehearse:
+        return setting.seconds(repeat)
+    repeat()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        repeat()
+    return setting.seconds(graph.replay)
 
 
 def search(setting: Setting, findings: Findings) -> None:
