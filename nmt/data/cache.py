@@ -11,6 +11,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,42 +43,52 @@ class Stored(NamedTuple):
     facts: Facts
 
 
-def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored:
-    """Returns the rows in the folder `cache/name`, which `build` fills if it does not exist.
+@contextmanager
+def filling(cache: Path, name: str) -> Iterator[Path | None]:
+    """Yields a folder to fill with `write_rows` and `write_facts`; None if `cache/name` exists.
 
-    `build` fills a temporary folder, which is renamed when it is complete. With several
-    processes, one builds and the others wait.
+    The folder is a temporary one, which is renamed when the block has ended. With several processes,
+    one fills it and the others wait.
 
     Args:
         cache: folder of prepared text.
         name: includes a fingerprint of everything that the content depends on, such as the text.
-        build: writes rows into a given folder (`write_rows`), and returns facts about them.
 
     Raises:
         RunError: if the cache cannot be written, or the disk is full.
-        InputError: if the cache is damaged; names the folder to delete.
     """
     cache = cache.expanduser()
     folder, unfinished = cache / name, cache / f".{name}"
     try:
-        if not folder.is_dir():
-            cache.mkdir(parents=True, exist_ok=True)
-            with FileLock(cache / f".{name}.lock", mode=0o666):
-                if not folder.is_dir():
-                    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
-                    unfinished.mkdir()
-                    try:
-                        facts = build(unfinished)
-                        checksum = _checksum(unfinished, facts)
-                        write_json(unfinished / FACTS, {**facts, CHECKSUM: checksum})
-                        with (unfinished / ROWS).open("rb") as rows:
-                            os.fsync(rows.fileno())
-                        unfinished.rename(folder)
-                        sync_folder(cache)
-                    finally:
-                        shutil.rmtree(unfinished, ignore_errors=True)
+        if folder.is_dir():
+            yield None
+            return
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / f".{name}.lock", mode=0o666):
+            if folder.is_dir():  # another process has just filled it
+                yield None
+                return
+            shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
+            unfinished.mkdir()
+            try:
+                yield unfinished
+                with (unfinished / ROWS).open("rb") as rows:
+                    os.fsync(rows.fileno())
+                unfinished.rename(folder)
+                sync_folder(cache)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise RunError(f"data.cache={cache}: {error}") from error
+
+
+def read_stored(cache: Path, name: str) -> Stored:
+    """Opens the folder `cache/name`.
+
+    Raises:
+        InputError: if it is damaged; names the folder to delete.
+    """
+    folder = cache.expanduser() / name
     try:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
         if facts.pop(CHECKSUM, None) not in (None, _checksum(folder, facts)):
@@ -85,8 +96,14 @@ def build_once(cache: Path, name: str, build: Callable[[Path], Facts]) -> Stored
         return Stored(open_rows(folder), facts)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
-            f"data.cache={cache}: damaged ({first_line(error)}); delete {folder}, and it is made again"
+            f"data.cache={cache.expanduser()}: damaged ({first_line(error)}); delete {folder}, and it is "
+            "made again"
         ) from error
+
+
+def write_facts(folder: Path, facts: Facts) -> None:
+    """Writes facts about the rows of a folder, which `write_rows` has written."""
+    write_json(folder / FACTS, {**facts, CHECKSUM: _checksum(folder, facts)})
 
 
 def _checksum(folder: Path, facts: Facts) -> str:

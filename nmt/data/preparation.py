@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerConfig
-from nmt.data.cache import Facts, Stored, build_once, map_chunks, write_rows
+from nmt.data.cache import Stored, filling, map_chunks, read_stored, write_facts, write_rows
 from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
 from nmt.data.vocabulary import (
@@ -140,27 +140,29 @@ def tokenise_text(
     settings = [data.languages, raw, tokenizer.normalise, tokenizer.characters, first, keep_text]
     version = importlib.metadata.version("sacremoses")
     fingerprint = digest(TEXT_FORMAT, source.identity, version, settings)
+    cache, name = Path(data.cache), f"text-{fingerprint}"
+    pairs = 0
 
-    def build(folder: Path) -> Facts:
-        for language in data.languages:
-            if raw and language not in LANGUAGES:
-                log.warning("%s: Moses has no rules for %r; using the English rules", key, language)
-        pairs = 0
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal pairs
+        tools = tokenisers(data, tokenizer)
+        work = partial(_tokenise, source.read, tools, raw, keep_text)
+        for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
+            pairs += size
+            yield batch
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            nonlocal pairs
-            tools = tokenisers(data, tokenizer)
-            work = partial(_tokenise, source.read, tools, raw, keep_text)
-            for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
-                pairs += size
-                yield batch
-
-        rows = write_rows(folder, TEXT, batches(), f"preparing {key}")
-        if not len(rows):
-            raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
-        return {"empty": pairs - len(rows), "fingerprint": fingerprint}
-
-    return build_once(Path(data.cache), f"text-{fingerprint}", build)
+    with filling(cache, name) as folder:
+        if folder is not None:
+            for language in data.languages:
+                if raw and language not in LANGUAGES:
+                    log.warning(
+                        "%s: Moses has no rules for %r; using the English rules", key, language
+                    )
+            rows = write_rows(folder, TEXT, batches(), f"preparing {key}")
+            if not len(rows):
+                raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
+            write_facts(folder, {"empty": pairs - len(rows), "fingerprint": fingerprint})
+    return read_stored(cache, name)
 
 
 def _tokenise(
@@ -203,18 +205,20 @@ def training_pairs(
     fingerprint = digest(
         PAIRS_FORMAT, text.facts["fingerprint"], asdict(data.filters), settings, version
     )
-
-    def build(folder: Path) -> Facts:
-        kept, dropped = filter_pairs(text.rows, data.filters)
-        if not kept.any():
-            raise InputError(f"data.filters: none of {len(text.rows):,} pairs is left")
-        vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
-        encoded = map_chunks(partial(encode, vocabularies=vocabularies), _select(text.rows, kept))
-        rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
-        counts = {"empty": text.facts["empty"], **dropped, **count_words(rows), **types}
-        return {"vocabularies": [each.state() for each in vocabularies], "counts": counts}
-
-    rows, facts = build_once(Path(data.cache), f"pairs-{fingerprint}", build)
+    cache, name = Path(data.cache), f"pairs-{fingerprint}"
+    with filling(cache, name) as folder:
+        if folder is not None:
+            kept, dropped = filter_pairs(text.rows, data.filters)
+            if not kept.any():
+                raise InputError(f"data.filters: none of {len(text.rows):,} pairs is left")
+            vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
+            encode_chunk = partial(encode, vocabularies=vocabularies)
+            encoded = map_chunks(encode_chunk, _select(text.rows, kept))
+            rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
+            counts = {"empty": text.facts["empty"], **dropped, **count_words(rows), **types}
+            states = [each.state() for each in vocabularies]
+            write_facts(folder, {"vocabularies": states, "counts": counts})
+    rows, facts = read_stored(cache, name)
     source, target = map(load_vocabulary, facts["vocabularies"])
     counts = facts["counts"]
     cap = data.max_length

@@ -16,7 +16,7 @@ import pytest
 from nmt.config.schema import Config
 from nmt.data import cache as module
 from nmt.data import preparation as steps
-from nmt.data.cache import MANY, build_once, map_chunks, write_rows
+from nmt.data.cache import MANY, filling, map_chunks, read_stored, write_facts, write_rows
 from nmt.data.preparation import Prepared, prepare
 from nmt.utils.errors import InputError, RunError
 
@@ -65,13 +65,13 @@ def test_killed_and_started_again(config: Config, tmp_path: Path, calls: int) ->
 
 
 def _build(cache: Path, log: Path) -> None:
-    def fill(folder: Path) -> dict[str, Any]:
-        with log.open("a") as stream:
-            stream.write("x")
-        write_rows(folder, SCHEMA, [pa.record_batch({"n": [1, 2]})], "numbers")
-        return {"whole": True}
-
-    rows, facts = build_once(cache, "thing", fill)
+    with filling(cache, "thing") as folder:
+        if folder is not None:
+            with log.open("a") as stream:
+                stream.write("x")
+            write_rows(folder, SCHEMA, [pa.record_batch({"n": [1, 2]})], "numbers")
+            write_facts(folder, {"whole": True})
+    rows, facts = read_stored(cache, "thing")
     assert rows["n"].to_pylist() == [1, 2]
     assert facts == {"whole": True}
 
@@ -122,12 +122,11 @@ def test_damage_names_the_folder_to_delete(tmp_path: Path, name: str, damage: An
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
-    def fill(folder: Path) -> dict[str, Any]:
+    said = pytest.raises(RunError, match=r"^data\.cache=.*No space left")
+    with said, filling(tmp_path, "thing") as folder:
+        assert folder is not None
         (folder / "part").touch()
         raise OSError(28, "No space left on device")
-
-    with pytest.raises(RunError, match=r"^data\.cache=.*No space left"):
-        build_once(tmp_path, "thing", fill)
     assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from nmt.data.cache import build_once, write_rows
+from nmt.data.cache import filling, write_rows
 from nmt.training.checkpoint_io import AtomicCheckpointIO
 from nmt.utils.errors import RunError, full_disk
 from nmt.utils.files import write_atomically
@@ -80,8 +80,9 @@ def _write_until_full(disk):
         write_atomically(best, lambda stream: torch.save(large, stream))
     assert full_disk(caught.value) == f"{best}: No space left on device"
     rows = [pa.record_batch({"n": list(range(1 << 14))})]
-    with pytest.raises(RunError, match=rf"^data\.cache={disk}: .*No space left on device"):
-        build_once(disk, "text", lambda folder: write_rows(folder, rows[0].schema, rows, "numbers"))
+    said = pytest.raises(RunError, match=rf"^data\.cache={disk}: .*No space left on device")
+    with said, filling(disk, "text") as folder:
+        write_rows(folder, rows[0].schema, rows, "numbers")
     assert {path.name for path in disk.iterdir()} == {"last.ckpt", ".text.lock"}
     assert torch.load(last, weights_only=True)["global_step"] == 2
 
