@@ -1,7 +1,9 @@
 """Writes the tables of docs/results.md from the records in docs/results.
 
     python -m benchmarks.records
-    python -m benchmarks.records --add table1 multirun/table1/*/*    # runs to the records, and writes
+    python -m benchmarks.records --add table1 multirun/table1/*/* --claims bahdanau
+
+The second adds runs to the records of a study before, and the claims of a file that these runs decide.
 
 A table is between two comments. The first names a study, what to show, a test set, the languages
 and, to select some, groups of runs by pattern:
@@ -26,9 +28,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from nmt.cli.composition import conf_folder
+from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.buckets import bucket_name
 from nmt.evaluation.scores import REGISTERED
-from nmt.report.claims import verdict_words
+from nmt.evaluation.significance import holm
+from nmt.report.claims import decided_rows, read_claims, verdict_words
+from nmt.report.runs import find_runs
 from nmt.report.table import NONE, number
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -106,6 +112,42 @@ def add(study: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
         columns = [*old.columns, *rows.columns.difference(old.columns)]
         both = pd.concat([old[~replaced], rows]).reindex(columns=columns)
         both.to_csv(records / name, index=False)
+
+
+def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
+    """Decides the claims of `conf/claims/NAME.yaml` from runs; replaces the study's claims on record.
+
+    Claims that need other runs are left out.
+    """
+    file = read_claims(conf_folder() / "claims" / f"{name}.yaml")
+    decided = list(decided_rows(file, find_runs(folders), 1000))
+    pairs = [(*item, row) for item, row in zip(file.claims.items(), decided, strict=True)]
+    pairs = [(key, claim, row) for key, claim, row in pairs if "estimate" in row]
+    corrected = holm([row["p"] for *_, row in pairs])
+    rows = []
+    for (key, claim, row), p_holm in zip(pairs, corrected, strict=True):
+        estimate = row["estimate"]
+        low, high = estimate.interval(CONFIDENCE)
+        ((rule, margin),) = claim.rule.items()
+        rows.append(
+            {"study": study, "name": key, "rule": f"{rule} {margin:g}", "range": claim.part}
+            | {
+                field: getattr(claim, field)
+                for field in ("claim", "source", "statistic", "set", "score")
+            }
+            | {field: row[field] for field in ("verdict", "p", "seeds", "reason", "values")}
+            | {"runs": " ".join(claim.runs), "p_holm": p_holm, "confidence": CONFIDENCE}
+            | {"value": estimate.score, "low": low, "high": high, "sentences": estimate.sentences}
+            | {
+                "of": estimate.drawn,
+                "command": f"nmt compare 'runs=[…]' claims={name}",
+                "before": "",
+            }
+        )
+    old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
+    new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).astype(str)
+    both = pd.concat([old[old["study"] != study], new])
+    both.to_csv(records / "claims.csv", index=False)
 
 
 def with_tables(page: str, records: Records) -> str:
@@ -204,8 +246,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--add", nargs="+", metavar=("STUDY", "RUN"))
-    if added := parser.parse_args().add:
-        add(added[0], [Path(folder) for folder in added[1:]])
+    parser.add_argument("--claims", help="file in conf/claims that the added runs decide")
+    args = parser.parse_args()
+    if args.add:
+        study, *folders = args.add[0], *map(Path, args.add[1:])
+        add(study, folders)
+        if args.claims:
+            add_claims(study, args.claims, folders)
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
 
 
