@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import lightning_fabric
 import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
@@ -297,7 +298,8 @@ def make_baseline_run(composed: Config) -> Run:
 def is_asked_for(record: logging.LogRecord) -> bool:
     """Whether a note is from a callback or the user's code, not from the rest of Lightning."""
     file = Path(record.pathname)
-    return file.parent.name == "callbacks" or Path(pl.__file__).parent not in file.parents
+    lightning = {*map(Path, [*pl.__path__, *lightning_fabric.__path__])}
+    return file.parent.name == "callbacks" or lightning.isdisjoint(file.parents)
 
 
 def quieten() -> None:

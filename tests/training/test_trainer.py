@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lightning_fabric
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -96,7 +97,12 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "kept"),
-    [("callbacks/timer.py", True), ("trainer/setup.py", False), ("/mine.py", True)],
+    [
+        ("callbacks/timer.py", True),
+        ("trainer/setup.py", False),
+        (f"{Path(lightning_fabric.__file__).parent}/accelerators/cuda.py", False),
+        ("/mine.py", True),
+    ],
 )
 def test_notes_of_callbacks_and_of_ones_own_code_are_shown(file, kept):
     path = str(Path(pl.__file__).parent / file)
