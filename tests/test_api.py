@@ -1,4 +1,4 @@
-"""`import nmt`: its names, configurations, and runs as frames."""
+"""`import nmt`: public names, configurations, and data frames of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The invariants of docs/architecture.md: which folder may import which."""
+"""The rules of docs/architecture.md on imports between folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOLDERS = (
     "training",
     "cli",
 )
-# Folders that may import less than all those before them
+# Folders with stricter rules than FOLDERS
 ALONE = {
     "layers": set(),
     "fused": {"layers", "utils"},
@@ -42,7 +42,7 @@ ALONE = {
     "report": {"utils", "config", "text", "evaluation"},
     "evaluation": {"utils", "config", "text"},
 }
-# What reads run folders and anybody's files, and what only makers need
+# Folders that only read files, and libraries that only training and translating need
 READERS = ("utils", "config", "text", "grammar", "evaluation", "report", "cli")
 HEAVY = (
     "torch",
@@ -58,7 +58,7 @@ HEAVY = (
 
 @functools.cache
 def modules(file: Path) -> set[str]:
-    """The modules of `nmt` that a file imports, wherever in it; `nmt.a` for `from nmt import a`."""
+    """Returns the modules of `nmt` that a file imports anywhere; `nmt.a` for `from nmt import a`."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -76,7 +76,7 @@ def is_module(name: str) -> bool:
 
 
 def parts(file: Path) -> set[str]:
-    """The folders (or files) of `nmt` that a file imports from: `data` for `nmt.data.batch`."""
+    """Returns the folders (or files) of `nmt` that a file imports from: `data` for `nmt.data.batch`."""
     return {name.split(".")[1] for name in modules(file) if "." in name}
 
 
@@ -108,7 +108,7 @@ def test_layers_need_torch_only():
 
 
 def test_readers_run_without_what_only_training_needs():
-    """All modules of readers but `nmt.utils.devices`, which is torch's, are imported."""
+    """Imports all modules of these folders except `nmt.utils.devices`, which needs torch."""
     names = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for folder in READERS
@@ -138,12 +138,12 @@ def test_no_file_imports_a_command():
 
 
 def test_no_import_cycles():
-    """A package is its `__init__`, which every module inside imports without saying so."""
+    """A package stands for its `__init__`, which every module inside imports implicitly."""
     graph = {}
     for file in PACKAGE.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         graph[name] = {imported for imported in modules(file) if imported != name}
-        if file.name == "__init__.py":  # imports its own modules for those outside
+        if file.name == "__init__.py":  # imports of its own modules are no cycles
             graph[name] = {n for n in graph[name] if not n.startswith(f"{name}.")}
     try:
         TopologicalSorter(graph).prepare()

@@ -1,4 +1,4 @@
-"""Holds the budgets of `[tool.nmt.budget]` in pyproject.toml."""
+"""Checks the budgets of `[tool.nmt.budget]` in pyproject.toml."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_keys_and_modules_exist(block: Block, check):
         return  # test_how_tos.py runs it
     for command in commands(block):
         if command.name == "grammar" or "--config-dir" in command.words:
-            continue  # no Hydra command; the how-tos run it
+            continue  # not a Hydra command; test_how_tos.py runs it
         typed = [word for word in command.words if not word.startswith(("-", "hydra"))]
         if "-m" in command.words:
             typed = [re.sub(r",[^]]*$", "", word) if "[" not in word else word for word in typed]

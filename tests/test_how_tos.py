@@ -1,7 +1,6 @@
-"""What the documentation marks as quick runs, in order and in tiny form.
+"""Runs the blocks that the documentation marks as quick, in order and with tiny sizes.
 
-Each page has a folder of its own, with the files that it gives the content of and those that it
-takes the reader to have.
+Each page has its own folder with the files that the page prints, and files that a reader would have.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ TINY = {
 
 
 def prepare_folder(folder: Path, page: str) -> None:
-    """Writes the files that the page gives, and those that stand for the reader's own."""
+    """Writes the files that the page prints, and stand-ins for the reader's own files."""
     for name, content in files(page).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -67,7 +66,7 @@ def prepare_folder(folder: Path, page: str) -> None:
 
 
 def type_command(folder: Path, command: Command) -> None:
-    """Runs a command as it is printed, but for its size."""
+    """Runs a command as printed, with smaller sizes."""
     tiny = TINY.get(command.name, ())
     smaller = {word.partition("=")[0] for word in tiny}
     words = [word for word in command.words if word.partition("=")[0] not in smaller]

@@ -1,4 +1,4 @@
-"""What the files at the root of the repository say of the project, and of one another."""
+"""The files at the root of the repository are consistent."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def test_every_dependency_is_pinned_with_the_hashes_of_its_files():
     pinned = {re.match(r"[\w.-]+", line)[0] for line in pins.splitlines() if "--hash=" in line}
     named = {re.match(r"[\w-]+", need)[0].lower() for need in PROJECT["project"]["dependencies"]}
     assert named <= pinned
-    assert "://" not in pins  # it names no index
+    assert "://" not in pins  # no URL of a package index
     assert re.search(r"^torch==2\.15\.", pins, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A wheel in a fresh environment and an empty folder, with a package of the reader's own beside it."""
+"""The wheel in a fresh environment and an empty folder, with a second package installed next to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built by the project's own build backend."""
+    """The path of the wheel, built by the project's build backend."""
     pytest.importorskip("hatchling", reason="builds the wheel (group dev)")
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -47,7 +47,7 @@ def test_it_holds_the_package_its_options_and_the_launcher(wheel):
 
 @dataclass
 class Installed:
-    """The wheel in an environment of its own, whose dependencies are those of this interpreter."""
+    """The wheel in its own environment, which uses the dependencies of this interpreter."""
 
     environment: Path
     work: Path
@@ -58,7 +58,7 @@ class Installed:
         return self.environment / "lib" / python / "site-packages"
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Runs its Python in the folder `work`; returns what it printed on both streams."""
+        """Runs the environment's Python in the folder `work`; returns its stdout and stderr."""
         inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [str(self.environment / "bin/python"), *words],
@@ -98,7 +98,7 @@ def test_only_the_extra_brings_torch(wheel):
 
 
 def test_it_compares_systems_without_the_extra(installed):
-    """A comparison runs where torch and its kin cannot be imported; a training says what is missing."""
+    """A comparison runs without the libraries for training, such as torch; `train` names the extra."""
     block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
     (installed.packages / "light.py").write_text(block)
     (installed.packages / "light.pth").write_text("import light")

@@ -1,4 +1,4 @@
-"""`python -m benchmarks` and `benchmarks.peers`: figures in lines of JSON."""
+"""`python -m benchmarks` and `benchmarks.peers` print their measurements as lines of JSON."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ TINY = work.Size("laptop", 12, 8, 12, 6, 60, 5, "adam")
 
 @pytest.fixture
 def lines(monkeypatch, capsys):
-    """Runs a program at a tiny size and returns its lines."""
+    """Returns a function that runs a program at a tiny size, and returns its lines."""
     monkeypatch.setitem(work.SIZES, "laptop", TINY)
     for module in (program, work):
         monkeypatch.setattr(module, "BATCH", 6)

@@ -1,4 +1,7 @@
-"""`python -m benchmarks.gpu`: how its items end, and offline compilation; `.ci/run` rehearses it."""
+"""`python -m benchmarks.gpu`: the outcomes of its items, and compilation without a GPU.
+
+`.ci/run` rehearses the whole program.
+"""
 
 import json
 import os
@@ -47,7 +50,7 @@ def test_how_items_end(monkeypatch, capsys):
     assert [line["ok"] for line in lines] == [True, False, False, False]
     assert [line["failed"] for line in lines] == [[], ["not a number"], [], []]
     assert lines[2]["error"][-1] == "ValueError: what went wrong"
-    assert lines[3]["error"][0] == "ended after 1 seconds"  # a rehearsal has four times as long
+    assert lines[3]["error"][0] == "ended after 1 seconds"  # a rehearsal has four times the limit
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
@@ -67,16 +70,16 @@ def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp
 
 
 def test_all_items_fit_ten_minutes():
-    """With 30 seconds for their processes; what matters most comes first."""
+    """The limits leave 30 seconds for starting processes, and the least important items are last."""
     assert sum(seconds for _, seconds in program.ITEMS.values()) <= 570
     assert list(program.ITEMS)[-3:] == ["search", "repeat", "compile"]
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.slow  # by default at the rehearsal of `.ci/run`
+@pytest.mark.slow  # `.ci/run` compiles these kernels anyway
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
 def test_kernels_compile_for_a_gpu_that_is_not_there(target):
-    """Triton's interpreter, which shows what kernels compute, accepts what its compiler refuses."""
+    """Triton's interpreter accepts kernels that its compiler refuses."""
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "benchmarks.gpu", "--compile", "--target", target]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md are those of docs/results/, and its sentences give its scores."""
+"""The tables of docs/results.md agree with docs/results/, and its scores with the statistics of sentences."""
 
 import json
 import shutil

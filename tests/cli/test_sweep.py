@@ -1,4 +1,4 @@
-"""The comparison page at the end of a sweep, whatever launcher ran it and however it ended."""
+"""The comparison page at the end of a sweep, for every launcher, also after failed jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.processes import start
 
-# The report is replaced: what is tested is when it is made, and of which runs.
+# A stand-in for the report records when it is called, and for which runs.
 APP = """
 import sys, types
 from pathlib import Path

@@ -18,8 +18,8 @@ class TestPrepare:
         ended = program("prepare", "data=text", *typed, f"data.cache={tmp_path}/cache")
         assert ended.code == 0, ended.err
         rows = {row[0]: row[1:] for row in map(str.split, ended.out.splitlines())}
-        assert rows["train"][:2] == ["2", "1"]  # pairs kept, too long
-        assert rows["valid"][:2] == ["3", "0"]  # the cap is for training alone
+        assert rows["train"][:2] == ["2", "1"]  # pairs kept, and pairs that are too long
+        assert rows["valid"][:2] == ["3", "0"]  # the limit on length holds for training text only
         assert files(program.folder) == before
 
     def test_the_text_of_a_run_is_not_that_of_the_defaults(self, program):

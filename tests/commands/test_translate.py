@@ -40,11 +40,11 @@ class TestTranslate:
         ("line", "words"), [(b"a " * 100_000, "100,000"), (b"!" * 6000, "6,000")]
     )
     def test_a_line_of_very_many_words_is_refused_at_once(self, program, rnnsearch, line, words):
-        """A search takes time that grows with the square of the words; marks are words."""
+        """The time of a search grows with the square of the words. Punctuation marks are words."""
         ended = program("translate", BEST, stdin=LINE + line + b"\n" + LINE)
         assert ended.code == 2
         assert f"nmt: standard input:2: {words} words; a line may have 5,000" in ended.err
-        assert ended.out.count("\n") == 1  # the lines before it are translated
+        assert ended.out.count("\n") == 1  # the line before it is translated
 
     def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")

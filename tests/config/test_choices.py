@@ -1,4 +1,4 @@
-"""What can be chosen composes: experiments, regimes, data, scorings and tokenizers."""
+"""Options of config groups compose: experiments, regimes, data, scorings and tokenizers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCORINGS = {
 }
 
 
-# Each experiment, regime, data set and scoring once
+# Each experiment, regime, data set and scoring at least once
 CHOSEN = [
     ("rnnencdec30", "tiny", "text", "none"),
     ("rnnencdec50", "paper", "europarl_gold", None),
@@ -58,7 +58,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
 
 
 def test_updates_of_every_experiment_at_every_regime(composer):
-    composer()  # registers what the files call
+    composer()  # registers the resolvers that the files call
     updates = {"tiny": (12, 24), "laptop": (1000, 3000), "gpu": (20_000, 60_000)}
     for regime in ("tiny", "laptop", "gpu", "paper"):
         config = OmegaConf.load(conf_folder() / "regime" / f"{regime}.yaml")
@@ -77,7 +77,7 @@ def test_local_attention_takes_its_window_and_is_refused_without_attention(compo
 
 
 def test_every_option_of_every_group_composes(composer):
-    """The first of every group, then the second, and so on."""
+    """Composes the first option of every group, then the second of every group, and so on."""
     other = ["experiment", "regime", "scoring", "attention", "data", "hydra", "claims"]
     groups = []
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
@@ -112,7 +112,7 @@ def test_the_papers_regime_is_the_papers(composer):
 
 
 def test_sizes_of_vocabularies(composer):
-    """A corpus brings its own, unless the regime has one or they are typed."""
+    """A corpus sets sizes. A regime replaces them, and overrides replace both."""
     for typed, sizes in {
         "tokenizer.source_size=66": (66, 3000),
         "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
@@ -124,7 +124,7 @@ def test_sizes_of_vocabularies(composer):
 
 
 def test_precedence(composer):
-    """The command line over the experiment, it over the regime, it over the other groups."""
+    """The command line wins over the experiment, which wins over the regime, then the other groups."""
     of = {
         typed: composer(*typed.split())
         for typed in (
@@ -139,6 +139,6 @@ def test_precedence(composer):
     assert [config.data.batch_size for config in of.values()] == [80, 16, 5, 16, 80]
     assert [config.model.hidden for config in of.values()] == [256, 24, 24, 1000, 1000]
     assert of["regime=tiny size=paper model.maxout=3"].model.maxout == 3
-    # a regime wins over the shortlists of the built-in corpus
+    # The regime's sizes replace those of the built-in corpus.
     sizes = [config.tokenizer.source_size for config in of.values()]
     assert sizes == [2000, 300, 300, 300, 30_000]

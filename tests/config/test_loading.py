@@ -1,4 +1,4 @@
-"""What is typed over the configuration of a checkpoint, and what a resumed run may change."""
+"""Overrides of a checkpoint's configuration, and the keys that a resumed run may change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stored(composer):
     ],
 )
 def test_only_what_is_typed_changes(stored, typed, expected):
-    """A checkpoint says nothing of threads, which are another machine's, nor of what is trusted."""
+    """`threads` and `trust` are never read from a checkpoint, since it may come from elsewhere."""
     config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
     before, after = (flatten(to_containers(each)) for each in (stored, config))
     assert {path: after[path] for path in expected} == expected

@@ -1,4 +1,4 @@
-"""What is typed wrong is refused with exit code 2 and one or two lines that name the key."""
+"""Wrong overrides are refused with exit code 2, and one or two lines that name the key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nmt.config.keys import entries
 from nmt.config.loading import check_bounds
 from nmt.utils.errors import InputError
 
-# command, what is typed, and what the message must name
+# command, overrides, and a part of the message
 REFUSED = [
     ("train", "seeed=1", "did you mean seed?"),
     ("train", "+foo=1", "foo: no such key"),
@@ -71,7 +71,7 @@ def test_no_value_ends_in_a_traceback(check, path, value):
 
 
 def beyond(accepts: Mapping[str, Any]) -> Iterator[Any]:
-    """Values of a key's own type that it does not accept."""
+    """Yields values of the right type that a key does not accept."""
     if "choices" in accepts:
         yield -1 if isinstance(accepts["choices"][0], int) else "nonsense"
     for name, step in (("minimum", -1), ("above", 0), ("maximum", 1), ("below", 0)):

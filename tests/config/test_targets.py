@@ -1,4 +1,4 @@
-"""Errors of code that a configuration names: one line, and nothing of Hydra's."""
+"""Errors in code that a configuration names are one line, without Hydra's own text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding."""
+"""Batches: padding, weights, and moves between devices and processes."""
 
 from __future__ import annotations
 

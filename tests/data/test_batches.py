@@ -1,4 +1,4 @@
-"""The order of the data: every pair once a pass, the same for any number of devices."""
+"""The order of the data: each pass visits every pair once, in the same order for any number of devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sizes_of(pairs: int, seed: int = 3) -> np.ndarray:
 
 
 def splitmix64(state: int) -> int:
-    """The published step, with Python's unbounded integers."""
+    """One step of SplitMix64 as published, with Python's unbounded integers."""
     state = (state + 0x9E3779B97F4A7C15) % 2**64
     state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
@@ -24,7 +24,7 @@ def splitmix64(state: int) -> int:
 
 
 def test_order_of_the_data_never_changes() -> None:
-    assert splitmix64(0) == 0xE220A8397B1DCDAF  # the first value of the published sequence
+    assert splitmix64(0) == 0xE220A8397B1DCDAF  # first published output of SplitMix64
     start = splitmix64(splitmix64(7) + 2)
     expected = sorted(range(1000), key=lambda number: splitmix64((number + start) % 2**64))
     assert shuffle(1000, 7, 2).tolist() == expected
@@ -62,7 +62,7 @@ def test_every_pair_once_a_pass(
         seen += rows
         update += 1
         assert schedule.epoch(update) == len(seen) / pairs
-    # A pool is sorted, so that only what whole pools hold is known of the middle of one.
+    # A pool is sorted, so only the content of whole pools can be compared with the shuffled order.
     ends = len(seen) - len(seen) % schedule.pool_pairs
     stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
     for start in range(0, ends, schedule.pool_pairs):
@@ -75,7 +75,7 @@ def test_every_pair_once_a_pass(
 def test_batches_depend_on_their_number_alone(
     pairs: int, size: int, pool: int, order: str, seed: int, by_tokens: bool, start: int
 ) -> None:
-    """Whoever begins in the middle of a pool, forward or backward, in a process of its own."""
+    """Batches can be read from any update on, backward, and from a pickled schedule."""
     schedule = TrainingSchedule(sizes_of(pairs), size, pool, order, seed, by_tokens)
     forward = [schedule.rows(update).tolist() for update in range(44)]
     again = pickle.loads(pickle.dumps(schedule))
@@ -129,14 +129,14 @@ def test_shares_are_the_batch_and_of_equal_work(
         ]
         assert sorted(np.concatenate(shares)) == sorted(rows)
         assert np.ptp([len(share) for share in shares]) <= 1
-        # Equally long shares of a sorted batch differ by no more than its longest and its shortest.
+        # The words of shares with equally many pairs differ at most by longest minus shortest pair.
         longer = sizes.max(axis=1)
         whole = [longer[share].sum() for share in shares if len(share) == len(shares[0])]
         assert np.ptp(whole) <= np.ptp(longer[rows])
 
 
 def test_batches_by_tokens_are_filled_evenly() -> None:
-    """Half of the batches hold the most that fits; no small rest ends a pool."""
+    """Batches hold 94 % of the limit on average, and no pool ends with a small batch."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
     schedule = TrainingSchedule(sizes, 1000, 20, seed=3, by_tokens=True)

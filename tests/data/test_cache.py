@@ -1,4 +1,4 @@
-"""The cache of prepared text: built once, whole or not at all, by processes that end with their parent."""
+"""The cache of prepared text. A folder is built once, completely or not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def content(cache: Path) -> dict[str, bytes]:
 
 
 def _killed_after(config: Config, calls: int) -> None:
-    """Prepares until rows have been written so many times."""
+    """Prepares text, and kills this process after the given number of calls of `write_rows`."""
     done: list[bool] = []
 
     def write(*arguments: Any) -> pa.Table:
@@ -48,7 +48,8 @@ def _killed_after(config: Config, calls: int) -> None:
     prepared(config)
 
 
-@pytest.mark.parametrize("calls", [1, 4])  # tokenises training, development, test text; encodes
+# Calls 1 to 3 write tokenised texts, and call 4 encoded pairs.
+@pytest.mark.parametrize("calls", [1, 4])
 def test_killed_and_started_again(config: Config, tmp_path: Path, calls: int) -> None:
     config.data.filters.duplicates = "pair"
     expected = prepared(config)
@@ -77,7 +78,7 @@ def _build(cache: Path, log: Path) -> None:
 
 
 def test_processes_build_a_folder_once(tmp_path: Path) -> None:
-    """A folder whose name begins with a dot was left by a killed process."""
+    """A folder whose name begins with a dot belongs to a killed process, and is not used."""
     (tmp_path / "cache/.thing").mkdir(parents=True)
     (tmp_path / "cache/.thing/part").touch()
     builders = [
@@ -100,7 +101,7 @@ def test_processes_build_a_folder_once(tmp_path: Path) -> None:
     ("name", "damage"),
     [
         ("rows.arrow", lambda content: content[: len(content) // 2]),
-        ("rows.arrow", lambda content: content[:-8]),  # the end of the stream alone
+        ("rows.arrow", lambda content: content[:-8]),  # all rows, without the stream's end marker
         ("rows.arrow", lambda content: b""),
         ("facts.json", lambda content: b""),
         ("facts.json", lambda content: b"[]"),
@@ -142,7 +143,7 @@ def test_many_chunks_are_mapped_in_order_by_several_processes(
     chunks = (read.append(number) or number for number in range(500))
     results = map_chunks(_double, chunks)
     assert next(results)[0] == 0
-    assert len(read) < 2 * MANY  # not all of a large text
+    assert len(read) < 2 * MANY  # stops before the end of a large text
     values, processes = zip(*results, strict=True)
     assert values == tuple(range(2, 1000, 2))
     assert os.getpid() not in processes

@@ -1,4 +1,4 @@
-"""Filters of training pairs, against the same rules spelt out in plain Python."""
+"""Filters of training pairs, compared with the same rules in plain Python."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     assert counts["pairs"] + sum(dropped.values()) == 1500
     words = {word for source, _ in expected for word in source.split()}
     assert counts["source_types"] == len(words)
-    # The line of a kept pair is still its line in the file.
+    # A kept pair has the number of its line in the unfiltered file.
     row = prepared.train[len(expected) - 1]
     assert pairs[row["line"]] == (" ".join(row["source"]), " ".join(row["target"]))
 

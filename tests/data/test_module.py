@@ -1,4 +1,4 @@
-"""What Lightning is handed: the same batches after an interruption, on any number of ranks."""
+"""Lightning gets the same batches after an interruption, and on any number of ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmt.data.preparation import prepare
 
 
 class Recorder(pl.LightningModule):
-    """Notes the rows of every batch, and has one weight that depends on them."""
+    """Records the rows of every batch, and has one weight that depends on them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -
 def test_shares_add_up_to_the_mean_over_the_whole_batch(
     config: Config, world: int, accumulate: int, tokens: int | None
 ) -> None:
-    """By tokens, too, where there may be fewer sentences than shares."""
+    """With `batch_tokens` a batch may have fewer sentences than there are shares."""
     if tokens:
         config.data.batch_tokens = tokens
     prepared = prepare(config.data, config.tokenizer)
@@ -108,7 +108,8 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
             batch = micro[number]
             assert tokens or len(batch.rows) == 6 // (world * accumulate)
             loss = batch.weight * (batch.target * batch.target_mask).sum()
-            gradient += float(loss) / accumulate / world  # Lightning, then DDP
+            # Lightning divides by `accumulate`, and DDP averages over ranks.
+            gradient += float(loss) / accumulate / world
     whole = [prepared.train[int(row)]["target_ids"].sum() for row in schedule.rows(update)]
     assert gradient == pytest.approx(np.mean(whole), rel=1e-6)
 

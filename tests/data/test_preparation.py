@@ -1,4 +1,4 @@
-"""Text to encoded pairs: what is kept, what is counted, what is made anew."""
+"""From text to encoded pairs: which pairs are kept, their counts, and when the cache is reused."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ def test_only_what_changed_is_made_anew(config: Config) -> None:
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
 def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, kind: str) -> None:
-    """Those of another text; read from a checkpoint again, they name the same folder of the cache."""
+    """The vocabularies are those of another text.
+
+    Restored from their state, as from a checkpoint, they select the same folder of the cache.
+    """
     config.tokenizer.kind = kind
     config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
     first = prepared(config)
@@ -139,12 +142,12 @@ def test_subwords(config: Config, joint: bool) -> None:
     assert text.vocabularies[0].decode(row["source_ids"]) == row["source"]
     assert text.vocabularies[1].decode(row["target_ids"]) == row["target"]
     assert (text.vocabularies[0].state() == text.vocabularies[1].state()) == joint
-    # The cap counts words; the length that batches are sorted by counts subwords.
+    # `data.max_length` counts words. Batches are sorted by length in subwords.
     assert max(lengths(text.train)) == 9
     assert text.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
     assert text.train.sizes.max() > 10
     assert text.train.counts["source_unknown"] == 0
-    # The NLL per word is divided by words, each sentence's END counted as one.
+    # The NLL per word is the NLL divided by words, where `</s>` counts as a word.
     for split in (text.train, text.valid):
         batch = split.batch([3, 0, 2])
         assert batch.words == sum(len(split[number]["target"]) + 1 for number in (3, 0, 2))
@@ -189,7 +192,7 @@ def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
 ) -> None:
     config.data.languages = ["en", "vi"]
     prepared(config)
-    assert not caplog.messages  # tokenised text needs no rules
+    assert not caplog.messages  # no warning of missing rules, since the text is tokenised
     raw_text(config, write, ("The cat.", "Con mèo."))
     text = prepared(config)
     assert "data.train: Moses has no rules for 'vi'" in caplog.messages[0]

@@ -24,7 +24,7 @@ Read = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def read() -> Read:
-    """read(section, key, **data): the pairs of a text."""
+    """Returns a function read(section, key, **data), which returns the pairs of a text."""
 
     def rows(text: TextConfig, key: str = "data.train", **data: Any) -> list[dict[str, Any]]:
         source = open_source(text, DataConfig(**data), key)
@@ -58,7 +58,7 @@ def test_pairs_are_counted_after_those_left_out(
     assert identity(rest, root=root) != identity(whole, root=root)
     data = DataConfig(root=root, cache=str(tmp_path / "cache"))
     rows = tokenise_text(rest, data, "data.train", TokenizerConfig()).rows
-    assert rows["line"][0].as_py() == 2  # the number in the file
+    assert rows["line"][0].as_py() == 2  # number of the line in the file
 
 
 def test_identity_follows_the_content_not_the_name(write: Write) -> None:
@@ -98,7 +98,7 @@ def test_sections_that_name_no_text_are_refused(
 
 
 def test_local_copies_are_read_below_the_root(tmp_path: Path, read: Read) -> None:
-    """Plain or compressed, joined in the order given, in either direction."""
+    """Files are plain or compressed, are joined in the given order, and serve both directions."""
     (tmp_path / "a.en").write_text("x\ny\n")
     (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"u\nv\n"))
     (tmp_path / "b.en.xz").write_bytes(lzma.compress(b"z\n"))
@@ -184,7 +184,7 @@ def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path, rea
     assert rest == read(text, "data.valid")[2:]
     longest = read(TextConfig(grammar="by_length", pairs=7), "data.test.by_length")[6]
     pair = grammar.draw_by_length(2, "test", 6, edges=[10, 20, 30, 40, 50, 60], max_length=80)
-    assert longest["source"].split() == pair.source  # test sets have a seed of their own
+    assert longest["source"].split() == pair.source  # test sets have seed 2, other texts seed 1
     assert len(pair.source) > 60
 
 

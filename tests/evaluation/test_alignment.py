@@ -19,15 +19,15 @@ from nmt.utils.errors import InputError
 WEIGHTS = np.array(
     [
         [0.60, 0.10, 0.10, 0.10, 0.10],
-        [0.05, 0.15, 0.30, 0.10, 0.40],  # </s> is largest, yet below the threshold
-        [0.10, 0.10, 0.10, 0.15, 0.55],  # </s> is above it
+        [0.05, 0.15, 0.30, 0.10, 0.40],  # </s> has the largest weight, below the threshold of 0.5
+        [0.10, 0.10, 0.10, 0.15, 0.55],  # </s> is above the threshold
         [0.00, 0.00, 0.00, 0.00, 1.00],
     ]
 )
 
 
 def all_scores(counts):
-    """The registered scores of summed counts."""
+    """Returns the alignment scores for summed counts."""
     keys = ("alignment_error_rate", "precision", "recall", "eos_share")
     return {key: float(REGISTERED[key].combine(np.array(counts))) for key in keys}
 
@@ -46,7 +46,7 @@ def test_a_source_without_words_has_no_links():
 
 def test_counts_and_error_by_hand():
     gold = Gold(frozenset({(0, 0), (3, 2)}), frozenset({(0, 0), (3, 2), (2, 1), (1, 1)}))
-    # A = {0-0, 2-1}; A and S share 0-0; A and P share both
+    # A = {0-0, 2-1}. A ∩ S = {0-0}, and A ∩ P = A.
     counts = sentence_counts(WEIGHTS, gold)
     assert counts == [2, 2, 1, 2, 2, 3]
     scores = all_scores(counts)

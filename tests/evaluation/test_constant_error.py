@@ -1,4 +1,4 @@
-"""Systems with constant rates of errors: their statistics, what they are matched to, and their curves."""
+"""Systems with constant rates of errors: their statistics, their scores, and their curves."""
 
 import numpy as np
 import pytest
@@ -53,11 +53,11 @@ def test_swapped_words_stay_in_their_sentence(references):
         written = [made.vocabulary[word] for word in words[sentence == number]]
         assert sorted(written) == sorted(reference)
     moved = np.mean(words != made.words)
-    assert 0.3 < moved < 0.6  # two words of each swap
+    assert 0.3 < moved < 0.6  # each swap moves two words
 
 
 def test_errors_of_neighbouring_sentences_are_independent(references):
-    """Errors cluster inside a sentence, and not from its last word to the next one's first."""
+    """Errors cluster inside sentences, but not across the end of a sentence."""
     made = References([[words] for words in references])
     made.draw(1)
     words, _ = made.hypotheses(Rates(0.5, 0.05, 0.9, 0.0))
@@ -70,7 +70,7 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
 
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
-    """Also if words are moved anywhere in their sentence, which no rate stands for."""
+    """This holds even if the system moves words far, which none of the rates describes."""
     draw = np.random.default_rng(1)
     given = []
     for number, reference in enumerate(references):
@@ -82,7 +82,8 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
         given.append(system_record(record, words, ""))
     [twins] = constant_error_records(given, draws=1)
     assert [twins] == [*constant_error_records(given, draws=1)]
-    assert twins[0]["raw_reference"] is None  # errors are in tokens: it has no score of text
+    # There are no scores of ordinary text, since errors are in tokens.
+    assert twins[0]["raw_reference"] is None
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
     assert bleu(got) == pytest.approx(bleu(wanted), abs=0.15)
     assert got[8] / got[9] == pytest.approx(wanted[8] / wanted[9], abs=1e-4)

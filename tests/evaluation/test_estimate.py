@@ -1,4 +1,4 @@
-"""Intervals over seeds and sentences against textbook cases, and tests of equivalence."""
+"""Intervals over seeds and sentences compared with textbook formulas, and tests of equivalence."""
 
 import math
 
@@ -10,7 +10,7 @@ from nmt.evaluation.estimate import combined
 
 
 def test_seeds_enter_by_a_t_interval():
-    """Seeds that differ where sentences do not: the textbook's interval of a mean of 4."""
+    """Only the seeds vary: the interval is the t interval for the mean of four values."""
     values = np.array([3.0, 5.0, 4.0, 8.0])
     found = combined([np.repeat(values[:, None], 51, axis=1)], 100)
     expected = stats.t.interval(0.95, 3, 5, values.std(ddof=1) / 2)
@@ -22,21 +22,21 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """By hand: seeds 1, 2, 3; sentences move all by ±3, and the first and last apart by ±1."""
+    """Three seeds score 1, 2, 3. Resamples shift all by ±3, and the first and last in opposite ways by ±1."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
     found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
-    between = 1 / 3  # variance 1 of the seeds, by 3 of them
-    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # the bootstrap's own variance of each seed
-    of_mean = 36 / 3  # the bootstrap's variance of the mean, all of it shared
+    between = 1 / 3  # variance of the seeds (1), divided by their number
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of each seed around the mean
+    of_mean = 36 / 3  # bootstrap variance of the mean, which all seeds share
     assert found.error**2 == pytest.approx(between + of_mean - interaction)
     least = max(between, interaction)
     assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
 
 
 def test_what_a_seed_makes_of_a_sentence_counts_once():
-    """Runs whose errors are their own: the variance of the mean is that between the runs."""
+    """If errors of runs are independent, the variance of the mean is the variance between runs."""
     draw = np.random.default_rng(8)
     own = draw.normal(0, 1, (5, 1))
     found = combined([np.concatenate([own, own + draw.normal(0, 1, (5, 4000))], axis=1)], 100)
@@ -57,7 +57,7 @@ def test_equivalence_is_two_one_sided_tests():
 
 @pytest.mark.parametrize(("df", "equivalent"), [(9_999, True), (20, False)])
 def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equivalent):
-    """The share of resamples beyond a margin, and the t test of their standard error."""
+    """p is the larger of the share of resamples beyond the margin and the p of a t test."""
     draw = np.random.default_rng(10)
     values = np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]
     error = values[0, 1:].std(ddof=1)

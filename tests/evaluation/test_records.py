@@ -66,7 +66,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     write_alignments(tmp_path, "x", [attention, none])
     first, second = read_rows(tmp_path / "alignments" / "x.jsonl")
     assert first == none
-    assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # its energy is known, too
+    assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # small weights keep 5 digits, too
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["log_probability"] == -4.2
 

@@ -1,4 +1,4 @@
-"""Every registered score of any part of a set, against the library or by hand; and what is chosen."""
+"""Every registered score, compared with its library or computed by hand; and the choice of scores."""
 
 import math
 import sys
@@ -151,7 +151,7 @@ def test_what_is_chosen():
     assert [s.key for s in choose_scores(["default", "ter"])] == [*on, "ter"]
 
 
-# A written `<unk>` is one word that matches nothing.
+# A predicted `<unk>` counts as one word that matches nothing.
 WITH_UNKNOWN = {
     "hypothesis": ["Le", "chat", "<unk>", "dort", "ici", "."],
     "detokenised": "Le chat <unk> dort ici.",
@@ -171,7 +171,7 @@ def test_letters_and_signs_of_an_unknown_word_match_nothing():
     assert REGISTERED["sacrebleu"].statistics(WITH_UNKNOWN)[0] == 6
     assert sentence_statistics(["a", None], ["a", "<unk>"]).tolist()[:2] == [1, 0]
     record = {"hypothesis": ["<unk>", "<unk>"], "detokenised": "<unk> <unk>", "unknown": [1]}
-    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # the first is spelt so
+    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # the first one is a word of the text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ EDGES = [15, 40]
 
 @pytest.fixture
 def systems():
-    """Three systems on the same references, two alike and one clearly worse, and the lengths."""
+    """Three systems on the same references, two similar and one clearly worse; and the lengths."""
     texts = {
         name: corpus(90, seed=2, quality=q) for name, q in zip("abc", (0.8, 0.79, 0.5), strict=True)
     }
@@ -31,7 +31,7 @@ def rows_of(tables, lengths, resamples=300, combine=bleu, documents=None):
 
 
 def p_by_hand(a, b, trials):
-    """The paired bootstrap, one resample at a time, by sacrebleu's formula."""
+    """Computes p of the paired bootstrap, one resample at a time, by sacrebleu's formula."""
     picks = np.random.default_rng(SEED).integers(len(a), size=(trials, len(a)))
     deltas = [bleu_by_hand(a[pick].sum(0)) - bleu_by_hand(b[pick].sum(0)) for pick in picks]
     observed = abs(bleu_by_hand(a.sum(0)) - bleu_by_hand(b.sum(0)))
@@ -59,7 +59,7 @@ def test_scores_intervals_and_p_by_hand(systems, pair):
 
 
 def test_one_document_has_no_interval(systems):
-    """Of a bucket that lies in one document nothing can be drawn."""
+    """The last bucket lies in one document, so resampling documents gives no interval."""
     _, tables, lengths = systems
     documents = np.where(lengths > 40, 0, np.arange(len(lengths)))
     [*_, last] = rows_of({name: tables[name] for name in "ab"}, lengths, documents=documents)
@@ -87,7 +87,7 @@ def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems):
         pair = [np.where(swap, tables["a"], tables["b"]) for swap in (kept, ~kept)]
         whole, *_ = rows_of(dict(zip("xy", pair, strict=True)), [5] * 90, 200)
         found.append(whole["p"] < 0.05)
-    assert 0.02 < np.mean(found) < 0.08  # three standard errors about 0.05
+    assert 0.02 < np.mean(found) < 0.08  # 0.05 ± 3 standard errors
 
 
 def test_a_bootstrap_of_few_sentences_has_no_p(systems):
@@ -106,7 +106,7 @@ def test_equal_outputs_do_not_differ(systems):
 
 
 def test_a_bucket_without_a_defined_score_is_left_out():
-    """A ratio of 12 sentences, whose denominators are all 0 in the bucket of short ones."""
+    """The score is a ratio, and all denominators of the bucket of short sentences are 0."""
     generator = np.random.default_rng(3)
     systems = {}
     for name in "ab":

@@ -1,4 +1,4 @@
-"""The notebook, executed in a kernel as people do."""
+"""The notebook of the first hour, executed in a kernel."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_runs_and_shows_what_it_makes(tmp_path: Path, monkeypatch: pytest.Mon
         assert "What long sentences keep" in results[line]["text/html"]
     for line in ("nmt.plot_alignment(pair)", "nmt.plot_by_length(systems)"):
         assert results[line].keys() == {"text/plain", "image/png"}
-    for cell in cells:  # nothing is shown twice: beside a result, only what is printed
+    for cell in cells:  # besides its result, a cell shows printed text only
         kinds = [output.output_type for output in cell.outputs]
         assert kinds.count("execute_result") <= 1
         assert "display_data" not in kinds

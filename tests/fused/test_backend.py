@@ -1,4 +1,4 @@
-"""Which operations carry out a step, and what a training does when kernels or graphs fail."""
+"""The choice between kernels and PyTorch operations, and training after kernels or graphs failed."""
 
 import copy
 import gc
@@ -24,7 +24,7 @@ BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(se
 
 @pytest.fixture(autouse=True)
 def untried():
-    """Kernels that have not been probed, before a test and after it."""
+    """Clears the results of the probe before and after a test."""
     probe.kernels_are_correct.cache_clear()
     yield
     probe.kernels_are_correct.cache_clear()
@@ -32,7 +32,7 @@ def untried():
 
 @pytest.fixture
 def on_cpu(monkeypatch):
-    """Kernels launch on a CPU, in Triton's interpreter; returns the module."""
+    """Lets kernels run on a CPU, in Triton's interpreter; returns the module of kernels."""
     pytest.importorskip("triton", reason="Triton is not installed")
     from nmt.fused.gpu import kernels
 
@@ -42,7 +42,7 @@ def on_cpu(monkeypatch):
 
 @pytest.mark.parametrize("current", [0, 1])
 def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
-    """Triton launches on the current device; PyTorch's operations on that of their tensors."""
+    """Triton launches on the current device, PyTorch operations on the device of their tensors."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
     assert backend.launches_on(torch.device("cuda", 0)) == (current == 0)
     assert not backend.launches_on(torch.device("cpu"))
@@ -50,7 +50,10 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
 
 @pytest.fixture
 def launched(on_cpu, monkeypatch):
-    """launched(net): whether a loss launches the kernel of the next state; it fails if `fail` is set."""
+    """Returns a function: whether the loss of a network launches the kernel of the next state.
+
+    The launch raises `fail` if it is given.
+    """
     monkeypatch.setattr(probe, "probe", lambda device: None)
     right = on_cpu.next_state
     seen = Mock(side_effect=right)
@@ -66,7 +69,7 @@ def launched(on_cpu, monkeypatch):
 
 
 def test_models_with_kernels_and_without_in_one_process(launched):
-    """Each as it was built, in any order, and so are copies; float64 has no kernels."""
+    """Networks and their copies keep their own choice. In float64 there are no kernels."""
     ways = (True, False, True)
     nets = [make(recurrence="fused", dtype=torch.float32, kernels=way) for way in ways]
     nets += [copy.deepcopy(net) for net in nets]
@@ -78,7 +81,7 @@ def test_models_with_kernels_and_without_in_one_process(launched):
 
 
 def test_a_failure_is_of_one_model_and_its_parts(launched, caplog):
-    """The part that fails is computed again; a copy made before and another model keep kernels."""
+    """The network computes again without kernels. An earlier copy and other networks keep them."""
     net, other = (make(recurrence="fused", dtype=torch.float32) for _ in range(2))
     twin = copy.deepcopy(net)
     assert launched(net, fail=RuntimeError("no such kernel"))
@@ -91,7 +94,7 @@ def test_a_failure_is_of_one_model_and_its_parts(launched, caplog):
 
 
 def train(way):
-    """The weights after four updates with dropout, and the losses."""
+    """Makes four updates with dropout, and returns the weights and the losses."""
     net = make(recurrence="fused", dtype=torch.float32).train()
     net.decoder.readout.dropout.p = 0.3
     rule = torch.optim.Adadelta(net.parameters())
@@ -108,13 +111,16 @@ def train(way):
 
 @pytest.fixture(scope="module")
 def expected():
-    """The weights without a fault."""
+    """Weights and losses of a training without failures."""
     return train(LossGraphs(rehearse=True))
 
 
 @pytest.fixture
 def goes_on(expected, caplog):
-    """goes_on(): a training with graphs has the weights of one without a fault, and warns once."""
+    """Returns a function that trains with graphs.
+
+    It checks the one warning, and that weights and losses are those of a training without failures.
+    """
 
     def run(said):
         way = LossGraphs(rehearse=True)
@@ -129,7 +135,7 @@ def goes_on(expected, caplog):
 
 
 class Broken:
-    """A kernel whose launch raises an error, from its first or a later one on."""
+    """A kernel whose launches raise an error after a number of successful ones."""
 
     def __init__(self, kernel, error, launches=0):
         self.kernel = kernel
@@ -156,7 +162,7 @@ def does_not_compile():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "launches"),  # in the probe, or afterwards at the size of the model
+    ("error", "said", "launches"),  # fails in the probe (0 launches), or later in training
     [
         (does_not_compile, "CompilationError: ", 0),
         (lambda: RuntimeError("Failed to find C compiler. Please specify\nvia"), "python3-dev", 0),
@@ -174,7 +180,7 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, on_cpu
 
 
 def test_a_kernel_that_fails_in_validation_or_translation(launched, on_cpu, monkeypatch):
-    """Likelihoods and hypotheses of PyTorch's operations, after one warning."""
+    """PyTorch operations then compute likelihoods and hypotheses."""
     expected = make(recurrence="fused", dtype=torch.float32, kernels=False)
     source, mask, *target = batch()
     with torch.no_grad():
@@ -199,7 +205,7 @@ def test_kernels_stay_after_a_lack_of_memory(on_cpu):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """wrong(name, place): the kernel reads a wrong number as this argument."""
+    """Returns a function wrong(name, place), which makes a kernel read a wrong argument."""
 
     def replace(name, place):
         pytest.importorskip("triton", reason="Triton is not installed")
@@ -238,9 +244,9 @@ def test_without_triton(goes_on, monkeypatch):
     goes_on("Triton is not installed")
 
 
-@pytest.mark.parametrize("captured", [0, 1])  # shapes that were captured before
+@pytest.mark.parametrize("captured", [0, 1])  # number of earlier captures that succeeded
 def test_a_capture_that_fails(captured, goes_on, monkeypatch):
-    """Everything that the graphs held is freed."""
+    """All memory of the graphs is freed."""
     error = RuntimeError("operation not permitted when stream is capturing")
     capture = graphs.LossGraph
     held = weakref.WeakSet()
@@ -264,7 +270,7 @@ def test_a_capture_that_fails(captured, goes_on, monkeypatch):
 @pytest.mark.parametrize("stuck", [False, True])
 @pytest.mark.parametrize("failing", [1, 2])
 def test_a_capture_without_memory(failing, stuck, goes_on, monkeypatch):
-    """Its shape has no graph and the other one does, unless the generator cannot be used."""
+    """Only the failed shape has no graph. If the generator is stuck, there are no graphs at all."""
     capture = graphs.LossGraph
     captures = iter(range(1, 9))
 
@@ -287,7 +293,7 @@ def test_a_generator_in_use_is_not_stuck():
 
 
 class Captured:
-    """A generator of random numbers that a failed capture has left behind, as CUDA's."""
+    """Simulates CUDA's random generator after a failed capture."""
 
     device = GPU
     captured = False
@@ -304,7 +310,7 @@ class Captured:
 
 
 def test_a_generator_left_capturing(goes_on, monkeypatch):
-    """Dropout on a GPU then raises, until the generator has the state of another one."""
+    """After a failed capture dropout raises, until the generator gets the state of another one."""
     generator = Captured()
     dropout = nn.functional.dropout
 

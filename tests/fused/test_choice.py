@@ -1,4 +1,4 @@
-"""The choice of kernels and graphs at the start of a training: by times, by keys, by a checkpoint."""
+"""The choice of kernels and graphs at the start of training: from keys and from measured times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_the_keys_leave_open(kernels, use_graphs, usable, fused, expected):
 
 @pytest.fixture
 def net(monkeypatch):
-    """A net on a CPU that passes for a GPU, with PyTorch's operations for kernels."""
+    """A network on a CPU that is treated as a GPU; PyTorch operations replace the kernels."""
     pytest.importorskip("triton", reason="Triton is not installed")
     from nmt.fused import steps
     from nmt.fused.gpu import kernels
@@ -51,7 +51,7 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """timed(milliseconds): the fastest way if updates in each way take so long, in the order of `ALL`.
+    """Returns a function timed(*milliseconds): the way it chooses for these times, in the order of `ALL`.
 
     An update of each way reads the clock twice.
     """
@@ -86,7 +86,7 @@ def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
 
 
 def test_a_way_that_fails_is_not_taken(timed, monkeypatch, caplog):
-    """A kernel, and then the memory of captures: the times of what is left count."""
+    """First a kernel fails, then also captures; the fastest of the remaining ways is chosen."""
     from nmt.fused.gpu import kernels
 
     def fail(*given, **options):

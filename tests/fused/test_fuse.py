@@ -1,4 +1,4 @@
-"""Fused networks against plain ones: values and gradients in every precision, what is swapped."""
+"""Fused networks compared with plain ones in every precision, and the modules that are replaced."""
 
 import copy
 import logging
@@ -31,9 +31,9 @@ LARGER = {"hidden": 48, "embedding": 24, "alignment": 40, "maxout": 16, "source"
 
 
 def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, **options):
-    """For plain and fused: (likelihood, gradients), each sentence with another weight.
+    """Returns (likelihood, gradients) for plain and fused; the weights of sentences differ.
 
-    With `autocast` given (on or off) the maxout units stay on one half.
+    With `autocast` True or False, the first unit of each maxout pair is always the larger one.
     """
     results = []
     for recurrence in ("plain", "fused"):
@@ -44,7 +44,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
             found = net(*batch(*lengths, sizes=options))
         weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
         (found.nll * weight).sum().backward()
-        grads = {  # of a part that a one-word target never uses: None in plain, 0 in fused
+        grads = {  # a part that one-word targets do not use has gradient None in plain, 0 in fused
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
@@ -55,7 +55,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch):
-    """No size of `LARGER` is a multiple of 11."""
+    """Sizes are padded to multiples of 11, and no size of `LARGER` is one."""
     options = {
         "autocast": autocast,
         "dtype": torch.float32 if autocast else torch.float64,
@@ -83,10 +83,10 @@ def test_float64(scoring, state_input, lengths):
 
 @pytest.mark.parametrize("scoring", ["additive", "scaled_dot", "none"])
 def test_float32_and_bf16(scoring):
-    """In float32 each gradient is within 1e-4 of its norm from plain.
+    """In float32, fused gradients differ from plain ones by at most 1e-4 of their norm.
 
-    With bf16, plain and fused stay near float32: each NLL within 0.1, each gradient within 6 %. One
-    half of each maxout pair is far above the other, or rounding would swap some.
+    In bf16, both differ from float32 by at most 0.1 (NLLs) and 6 % (gradients). One unit of each maxout
+    pair is much larger than the other: otherwise rounding would swap some.
     """
     lengths = ((9, 12, 3), (8, 5, 11))
     options = {"dtype": torch.float32, **LARGER}
@@ -127,7 +127,7 @@ def test_gradcheck_of_the_decoder(scoring):
         leaf(2, 2, 3 * h), leaf(2, h), leaf(2, 3, a), leaf(2, 3, n),
         leaf(n, h), leaf(2 * h, h), leaf(h, h), leaf(3 * h, a),
     )  # fmt: skip
-    # the scoring function's own parameters reach the function through the module
+    # `run` reads the scoring function's parameters from the module.
     assert gradcheck(run, (*inputs, *module.parameters()))
 
 
@@ -146,7 +146,7 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
 
 
 def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
-    """Bytes kept for the backward pass, an entry more of T at a time: no B·S·N in the slope."""
+    """The bytes saved for backward per target word are fewer than those of a B x S x N tensor."""
     b = 4
     s = 40
     n = SIZES["alignment"] * 30
@@ -166,7 +166,7 @@ def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
 
 
 def test_what_is_swapped(caplog):
-    """Parameters and their names stay; unknown parts stay plain, with a line of the log."""
+    """Parameters and their names stay. Modules without a fused version stay plain, and are logged."""
     caplog.set_level(logging.INFO, "nmt")
     plain, fused = make(), make(recurrence="fused")
     assert type(fused.encoder) is FusedBidirectionalEncoder
@@ -185,7 +185,7 @@ def test_what_is_swapped(caplog):
     assert type(copy.deepcopy(fused).decoder) is FusedDecoder
 
     class Own(Output):
-        """Another class, which is left alone."""
+        """A subclass, which `fuse` does not replace."""
 
     plain.output.__class__ = Own
     assert type(fuse(plain).output) is Own
@@ -193,7 +193,7 @@ def test_what_is_swapped(caplog):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
-    """3H + 2M = 21 entries a position; long sources keep annotations, and read the same from them."""
+    """Products have 3H + 2M = 21 entries per position. Long sources keep annotations instead."""
     monkeypatch.setattr(decoder, "MAX_PRODUCT_SYMBOLS", 6)
     net = make(scoring, recurrence="fused")
     readouts = []

@@ -28,7 +28,7 @@ def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
 
 
 def test_rows_of_weight_0_are_as_good_as_left_out():
-    """What a GPU does, to which the number of real positions is unknown."""
+    """On a GPU padding gets weight 0, since the CPU does not know the number of real positions."""
     output, readout, target, mask = output_example()
     nll, grads, *rest = computed(
         readout.flatten(0, 1), output, target.flatten(), mask.flatten().double()
@@ -54,7 +54,7 @@ def test_chunks_are_as_good_as_equal(rows, most, sizes):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("count", [1, 31, 32, 77])
 def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
-    """All in multiples of 32; what is added to get there changes neither NLL nor gradients."""
+    """Numbers of rows are padded to multiples of 32, which changes neither NLLs nor gradients."""
     output, *_ = output_example(torch.float32)
     rows = torch.randn(count, 5).bfloat16()
     words = torch.randint(17, (count,))

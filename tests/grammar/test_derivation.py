@@ -1,4 +1,4 @@
-"""Verbs and phrases as they are derived, against hand-written sentences and alignments."""
+"""Derived verbs and phrases, compared with hand-written sentences and alignments."""
 
 from __future__ import annotations
 
@@ -128,15 +128,15 @@ def test_passive() -> None:
 @pytest.mark.parametrize(
     ("subject", "verb", "tense", "negation", "links"),
     [
-        # will opens nothing by itself; does is in the form of the verb
+        # "will" and "does" have no word of their own: possible links to the verb
         (HE, verb_of("open"), FUTURE, None, "0-0 1p1 2-1 3-2"),
         (HE, verb_of("open"), PRESENT, NOT, "0-0 1p2 2p1 2-3 3-2 4-4"),
-        # the auxiliary a has no counterpart in saw, but in did and had
+        # "a" in "a vu" is a possible link of "saw", and a sure link of "did" and "had"
         (SHE, verb_of("see"), PAST, None, "0-0 1p1 1-2 2-3"),
         (SHE, verb_of("see"), PAST, NOT, "0-0 1-2 2p1 2-3 3-4 4-5"),
         (SHE, verb_of("see"), PLUPERFECT, None, "0-0 1-1 2-2 3-3"),
         (HE, verb_of("find"), FUTURE, NO_LONGER, "0-0 1p2 2p1 2-3 3p1 3-3 4-2 5-4"),
-        # gets up: se lève
+        # "gets up" is "se lève"
         (HE, verb_of("get", "intransitive"), PRESENT, None, "0-0 1p1 1-2 2p1 2p2 3-3"),
     ],
 )

@@ -1,4 +1,4 @@
-"""French word forms, and what happens where words meet."""
+"""French word forms, elision and contraction."""
 
 import pytest
 

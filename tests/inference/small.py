@@ -1,4 +1,4 @@
-"""A small model over ten words, sharper than a fresh one so that translations differ."""
+"""A small model over ten words. Its larger weights make translations of sentences differ."""
 
 import pyarrow as pa
 import torch

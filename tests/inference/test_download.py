@@ -1,4 +1,4 @@
-"""Checkpoints named as W&B artifacts: what is downloaded, and what is believed of it."""
+"""Checkpoints named as W&B artifacts: download, and refused files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = "wandb:team/nmt/model-abc:best"
 
 @pytest.fixture
 def put(monkeypatch, tmp_path):
-    """A machine with a key, and a function that gives W&B the files of the artifact."""
+    """Sets a W&B key, and returns a function that adds files to the artifact."""
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Only models that a page computes as torch does are written for it."""
+"""A run writes a model for the page only if the page can compute it."""
 
 from __future__ import annotations
 

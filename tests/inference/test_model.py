@@ -1,4 +1,4 @@
-"""`nmt.load`, and what a model gives: translations, likelihoods, alignments."""
+"""`nmt.load`, and a model's translations, likelihoods and alignments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model(run):
 
 
 def log_probability(model, source: list[str], target: list[str]) -> float:
-    """By the decoder's steps one after the other, each word's probability picked by hand."""
+    """Sums the log-probabilities of the target words over single steps of the decoder."""
     translator = model.network
     ids = torch.tensor([model.source.encode(source)])
     memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
@@ -55,7 +55,7 @@ def test_a_translation_has_the_probability_of_its_words(model):
     for result in (results[0], *results[2].nbest):
         by_hand = log_probability(model, result.source, result.tokens)
         ended = 3 * (len(result.source) + 1) > len(result.tokens)
-        if ended:  # else the search has stopped before </s>
+        if ended:  # otherwise the search stopped before </s>
             assert result.log_probability == pytest.approx(by_hand, abs=1e-4)
         assert result.word_log_probabilities.sum() == pytest.approx(by_hand, abs=1e-4)
         assert result.weights.shape == (len(result.tokens) + 1, len(result.source) + 1)
@@ -101,7 +101,7 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
     assert unknown.log_probability == pytest.approx(other.log_probability, abs=1e-5)
     assert known.log_probability == pytest.approx(
         unknown.log_probability, abs=1e-5
-    )  # the text "<unk>" is a word outside it, too
+    )  # the text "<unk>" is outside the vocabulary, too
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -132,7 +132,7 @@ def test_the_search_is_what_is_asked_for(model):
     [again] = model.translate(LINES[:1])
     assert (
         again.log_probability == model.translate(LINES[:1], beam=3)[0].log_probability
-    )  # the checkpoint's own
+    )  # the beam size in the checkpoint
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_an_alignment_is_drawn(model, tmp_path):
 
 @torch.no_grad()
 def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
-    """Of RNNsearch and RNNencdec, by the steps of their decoders one after the other."""
+    """The ensemble has two RNNsearch models and an RNNencdec model."""
     files = [
         small_checkpoint(tmp_path / f"{seed}.ckpt", seed, attends=seed < 3) for seed in (1, 2, 3)
     ]
@@ -196,7 +196,7 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
             again = model.score([(" ".join(found.source), " ".join(found.tokens))], tokenised=True)
             assert found.log_probability == pytest.approx(again[0].log_probability, abs=1e-4)
     [best] = model.translate([source], beam=8)
-    for each in alone:  # no member's own best is better to them all together
+    for each in alone:  # the ensemble prefers its own translation to that of each member
         [single] = each.translate([source], beam=8)
         given = (" ".join(single.source), " ".join(single.tokens))
         assert (
@@ -245,7 +245,7 @@ def test_loading_and_translating_leave_the_random_numbers(run):
 
 
 def translate_anew(run):
-    """Imports once more what translating imports of the project and of what only training needs."""
+    """Imports nmt again, translates, and checks that no library for training was imported."""
     training = {"pytorch_lightning", "torchmetrics", "wandb", "datasets", "matplotlib"}
     for name in list(sys.modules):
         if name.partition(".")[0] in {"nmt", *training}:

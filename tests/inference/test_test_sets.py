@@ -1,4 +1,4 @@
-"""A test set against a loop that takes one sentence at a time."""
+"""The records of a test set, compared with a loop over single sentences."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
 
 @pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
 def test_replaced_weights_are_those_everywhere(attention, largest):
-    """In likelihood, entropy, weight on </s> and kept alignments."""
+    """Likelihoods, entropies, weights on `</s>` and stored alignments use the replaced weights."""
     as_trained = translate_set(make_trained(make_network()), SENTENCES, "test")
     network = make_network()
     intervene(network, attention, "a.ckpt")
@@ -131,7 +131,7 @@ def test_ranks_give_the_records_of_one_process(monkeypatch, world):
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_results_are_the_same_for_any_number_of_workers(precision):
-    """To the bit, in the order of the set."""
+    """Results are identical to the bit, and in the order of the set."""
     network = make_network().float()
     alone, shared = (
         make_trained(network, threads=threads, precision=precision) for threads in (1, 3)

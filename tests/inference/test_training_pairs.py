@@ -1,4 +1,4 @@
-"""Words in place of `<unk>`, and the dictionary of them that attention teaches."""
+"""Replacement of `<unk>`, and the dictionary that is learnt from attention."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ PAIRS = [
 
 def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
     dictionary = count_links(PAIRS)
-    assert dictionary["the"] == "le"  # twice, against once
+    assert dictionary["the"] == "le"  # twice; "les" once
     assert dictionary["red"] == "rouge"  # rouge and rousse once each
     assert dictionary["dog"] == "chien"
     assert dictionary == count_links(reversed(PAIRS))
@@ -34,7 +34,7 @@ def test_replacement():
     weights = np.zeros((7, 5))
     for i, j in enumerate([0, 1, 2, 3, 3, 3, 4]):
         weights[i, j] = 0.4
-    weights[5, 4] = 0.6  # mostly on </s>: the best word counts
+    weights[5, 4] = 0.6  # </s> has the largest weight: the best source word is taken
     copied = ["Smith", "vit", "le", "dog", "<unk>", "dog"]
     assert replace_unknown_words(words, weights, source) == copied
     found = replace_unknown_words(words, weights, source, count_links(PAIRS))
@@ -53,7 +53,7 @@ def model():
 
 
 def attend(monkeypatch, model, links):
-    """Puts the weights that stand for given links in place of the model's own."""
+    """Replaces the model's attention: weight 1 on each given link."""
 
     def forward(target, target_mask, memory):
         weights = torch.zeros(*target.shape, memory.mask.shape[1])
@@ -87,7 +87,7 @@ def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
     pairs = make_pairs([(text, "le") for text in texts])
     everything = np.arange(len(texts))
-    # a word counts once a pair: "the" is known after 0 and 1, "cat" after 0 and 2
+    # A word counts once per pair: "the" is complete after pairs 0 and 1, "cat" after 0 and 2.
     assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]
     assert pairs_of_rare_words(pairs, everything, 1).tolist() == [0, 1, 3]
     assert pairs_of_rare_words(pairs, everything[::-1], 1).tolist() == [6, 4, 3]

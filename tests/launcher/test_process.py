@@ -1,4 +1,4 @@
-"""Sweeps under `hydra/launcher=process`, of a small Hydra application run as a user runs it."""
+"""Sweeps of a small Hydra application with `hydra/launcher=process`, started as a user starts them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SWEEP = "hydra.sweep.dir=s"
 
 
 class App:
-    """The application in a folder of its own."""
+    """The application in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,16 +85,16 @@ class App:
         (self.conf / "app.yaml").write_text(CONFIG)
 
     def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
-        """Starts a sweep; without the `hook` its jobs are new interpreters, as a user's are."""
+        """Starts a sweep. With an empty `hook` each job is a new interpreter, as for users."""
         options: dict[str, Any] = {"hook": hook, "env": environ, "timeout": 60}
         return start("small.app", "-m", *arguments, cwd=self.folder, **options)
 
     def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
-        """Runs a sweep; its exit status and what it has printed. `options` as of `start`."""
+        """Runs a sweep, and returns its exit status and output. `options` are those of `start`."""
         return outcome(self.start(*arguments, **options).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
-        """What the finished jobs have written, by the path of their folder."""
+        """Returns the results of the finished jobs, by the paths of their folders."""
         files = sorted((self.folder / sweep).glob("**/results.json"))
         names = [str(file.parent.relative_to(self.folder / sweep)) for file in files]
         return {name: json.loads(file.read_text()) for name, file in zip(names, files, strict=True)}
@@ -116,7 +116,7 @@ def app(tmp_path: Path) -> App:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    """Each in a new interpreter; in the tests that follow, a fork of the sweep."""
+    """Here each job is a new interpreter; in the following tests it is a fork of the sweep."""
     code, output = app.sweep(SWEEP, "seed=3,1", hook="", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
@@ -196,7 +196,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
     threads = [int(result["environment"]["OMP_NUM_THREADS"]) for result in results]
-    assert threads == [4, 4, 8, 8]  # of 25 cores, three jobs at a time
+    assert threads == [4, 4, 8, 8]  # 25 cores for three jobs at a time
     for i, one in enumerate(results):
         for j, other in enumerate(results[:i]):
             if one["began"] < other["ended"] and other["began"] < one["ended"]:
@@ -215,7 +215,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
     assert app.sweep(SWEEP, "seed=1,2", "exit=0,3")[0] == 1
     before = app.results()
     assert sorted(before) == ["0", "2"]
-    # Other order, one job more, and what failed still fails: jobs keep their folders.
+    # With another order and one more job, jobs keep their folders. The failed ones fail again.
     code, output = app.sweep(SWEEP, "exit=3,0", "seed=9,2,1")
     assert code == 1
     assert "finished before" in output
@@ -229,7 +229,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
         {"seed=2", "exit=3", "resume=auto"},
         {"seed=9", "exit=3"},
     ]
-    # Once more: resume=auto in the saved overrides does not make it another job.
+    # On a third start, resume=auto in the saved overrides does not make a job a different one.
     app.sweep(SWEEP, "exit=3", "seed=1")
     assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 
@@ -251,7 +251,7 @@ def test_a_job_whose_configuration_has_changed_is_run_again(app):
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_finished_job_knows_another_text(composer, tmp_path, command):
-    """An evaluation has read no training text."""
+    """Only a training is compared with its text; an evaluation reads no training text."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
         for side in ("en", "fr"):
@@ -269,7 +269,7 @@ def test_a_finished_job_knows_another_text(composer, tmp_path, command):
     names["valid"].with_suffix(".fr").write_text("a b\nc e\n")
     assert text_has_changed(config, results) == (command == "train")
     names["valid"].with_suffix(".fr").unlink()
-    assert not text_has_changed(config, results)  # there is nothing to compare with
+    assert not text_has_changed(config, results)  # a missing file cannot be compared
     assert not text_has_changed(config, tmp_path / "unfinished.json")
     config.initial_checkpoint = "deleted.ckpt"
     assert not text_has_changed(config, results)
@@ -291,7 +291,7 @@ def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_reaches_all_running_jobs_as_sigterm(app, number):
-    """A closed terminal sends SIGHUP, at which a job would end without a checkpoint."""
+    """A closed terminal sends SIGHUP, which would end a job without a checkpoint."""
     process = app.start(SWEEP, "sleep=30,31", "hydra.launcher.n_jobs=2")
     for n in "01":
         app.wait_for(f"s/{n}/started")

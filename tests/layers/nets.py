@@ -1,4 +1,4 @@
-"""Small networks and batches of mixed lengths, a different size on every axis."""
+"""Small networks, and batches of mixed lengths. Every axis has a different size."""
 
 import pytest
 import torch
@@ -72,9 +72,10 @@ def make(
     steps=None,
     **options,
 ):
-    """A net with large weights and biases that are not 0, the same for both recurrences.
+    """Makes a network with large weights and nonzero biases, equal for both recurrences.
 
-    With `steps`, this module computes the steps of a fused net on any device.
+    Args:
+        steps: module that computes the steps of a fused network on any device.
     """
     torch.manual_seed(3)
     net = Net(scoring, state_input, **options)
@@ -116,7 +117,7 @@ def sentences(words, mask):
 
 
 def leaf(*shape):
-    """A float64 tensor whose gradient is asked for."""
+    """Returns a random float64 tensor that requires a gradient."""
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 

@@ -1,7 +1,7 @@
-"""The equations of the paper (appendix A) in NumPy, one sentence pair at a time, from the page.
+"""The equations of the paper (appendix A) in NumPy, as printed, for one sentence pair at a time.
 
-Loops over positions and words, no batch, no padding, no stacking: nothing in common with the
-package but the names of the weights, which `weights_of` reads out of a model.
+Loops over positions and words, without batches, padding or stacked matrices. It shares with the
+package only the names of weights, which `weights_of` reads from a model.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ def forward_only(w, sentence):
 
 
 def score(w, scoring, q, k):
-    """A.1.2 for additive; the products are its relatives."""
+    """Returns the score of a query and a key: A.1.2 for additive, otherwise the named product."""
     if scoring == "additive":
         return w["v_a"] @ np.tanh(q + k)
     if scoring == "cosine":
@@ -68,7 +68,7 @@ def attend(w, scoring, s, annotations):
 
 
 def decode(w, scoring, state_input, annotations, summary, sentence):
-    """A.2.2: for each word of the target its -log p, the weights and the log-normaliser."""
+    """A.2.2: returns -log p, attention weights and log Z for each target word."""
     s = np.tanh(w["W_s"] @ summary + w["b_s"])
     before = np.zeros(w["embedding_out"].shape[1])  # E y_0 = 0
     nlls, all_weights, normalisers = [], [], []

@@ -1,4 +1,4 @@
-"""How weights are drawn, and how many there are."""
+"""Initialisation of weights, and their numbers."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Whole networks: against NumPy (`reference.py`), padding, and the steps of a search."""
+"""Whole networks: compared with NumPy (`reference.py`), with padding, and in the steps of a search."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_what_the_padding_holds_does_not_matter(recurrence):
 @RECURRENCES
 @pytest.mark.parametrize("options", [{"scoring": s, "state_input": i} for s, i in KINDS] + OTHERS)
 def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
-    """K prefixes against one copy of the memory; they change places, and a sentence leaves."""
+    """K prefixes share one memory. They are reordered, and a sentence leaves the batch."""
     net = make(recurrence=recurrence, **options)
     source, mask, *_ = batch()
     words = torch.randint(2, 13, (3, 2, 4), generator=torch.Generator().manual_seed(2))  # B, T, K
@@ -112,7 +112,7 @@ def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
 
 
 def test_sums_of_products_are_in_32_bits():
-    """In bf16 a search is no further from float32 than training is."""
+    """In bf16 the search of a fused network is as close to float32 as that of a plain one."""
     options = {"dtype": torch.float32, "hidden": 64, "embedding": 32, "alignment": 48, "maxout": 24}
     nets = {name: make(recurrence=name, **options) for name in ("plain", "fused")}
     source, mask, target, target_mask = batch()
@@ -145,7 +145,7 @@ def test_dropout_only_in_training(recurrence):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_reversed_source_is_the_text_reversed(scoring):
-    """The same likelihood as with the words turned round by hand; the weights in reading order."""
+    """`reverse_source` gives the likelihood of the reversed text, with weights in the original order."""
     net = make(scoring)
     source, source_mask, *targets = batch()
     order = reversed_words(source_mask)

@@ -1,4 +1,4 @@
-"""The recurrent units, step by step."""
+"""Single steps of the recurrent units."""
 
 import numpy as np
 import torch
@@ -30,10 +30,10 @@ def test_gates_are_sums_of_16_bit_products():
 
 
 def test_lstm():
-    """Gate by gate, for a state [h; m] of which h alone is seen."""
+    """Compares each gate. The state is [h; m], and only h is the unit's output."""
     torch.manual_seed(0)
     unit = LstmUnit(2, 3, context=4).double()
-    assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # i, f, o, g
+    assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # gates i, f and o, candidate g
     for parameter in unit.parameters():
         torch.nn.init.normal_(parameter)
     state, word, context = (torch.randn(size).double() for size in (6, 2, 4))

@@ -1,4 +1,4 @@
-"""BLEU by length against sacrebleu, in one process and in several."""
+"""BLEU by length compared with sacrebleu, in one process and in several."""
 
 import json
 import math
@@ -17,7 +17,7 @@ EDGES = [10, 25, 40, 60]
 
 
 def expected_scores(pairs, edges=EDGES):
-    """sacrebleu on the text of all sentences, and of each bucket that has any."""
+    """Returns sacrebleu's BLEU of all sentences, and of each bucket that is not empty."""
     lengths = np.array([len(reference) for _, reference in pairs])
     scores = {}
     for head, inside in parts_by_length(lengths, edges):
@@ -76,7 +76,7 @@ def test_several_processes(tmp_path, world):
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_alignment_error_rate():
-    """Links 20, sure 18, hits 12 and 15."""
+    """The rows of `counts` sum to 20 links, 18 sure links, and 12 and 15 hits."""
     counts = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
     metric = ScoreByLength("alignment_error_rate", 6, [])
     assert math.isnan(metric.compute()["all"])

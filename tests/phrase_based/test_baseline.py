@@ -19,7 +19,7 @@ VERBS = {"sees": "voit", "likes": "aime", "finds": "trouve"}
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Two noun phrases and a verb; the colour comes after the noun in the target language."""
+    """Draws pairs of two noun phrases and a verb. In the target, adjectives of colour follow the noun."""
     draw = random.Random(seed)
     pairs = []
     for _ in range(count):
@@ -31,7 +31,7 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def importing_without(absent: str):
-    """Imports nothing, as if all but one package were there."""
+    """Returns a stand-in for `import_module` that finds all packages but one, and imports nothing."""
 
     def import_module(name: str):
         if name == absent:

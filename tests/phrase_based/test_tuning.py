@@ -4,7 +4,7 @@ REFERENCE = [f"w{n}" for n in range(200)]
 
 
 class Fake:
-    """Translates well where two of its weights are near a best point; counts its translations."""
+    """A system whose score depends on how close two weights are to an optimum; counts translations."""
 
     def __init__(self, best: dict[int, float]) -> None:
         self.weights = (1.0,) * 7 + (0.0,)

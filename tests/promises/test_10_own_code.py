@@ -1,7 +1,6 @@
-"""Promise 10: code of the reader's own, of each kind, is one file and one YAML outside the package.
+"""Promise 10: each kind of extension is one Python file and one YAML file outside the package.
 
-The files are those of docs/extend.md, with a model, a unit and a data set beside them; one run is
-trained with all of them.
+The files are those of docs/extend.md, plus a model, a unit and a data set. One run uses all of them.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training,my_unit]"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the files, a text, and a run `run` that was trained with all of them."""
+    """Returns a folder with the files, a text, and the run `run`, which uses all of them."""
     folder = tmp_path_factory.mktemp("extension")
     own = {name: dedent(text).lstrip() for name, text in FILES.items()}
     for name, text in (files((ROOT / "docs/extend.md").read_text()) | own).items():
@@ -124,11 +123,11 @@ def test_a_model_with_a_scoring_function(folder):
 
 
 def test_a_unit(folder):
-    """Its reset gate is never used, so that it keeps its initial, orthogonal matrix."""
+    """The unit never uses its reset gate, so the gate's matrix stays orthogonal, as initialised."""
     weights = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)["state_dict"]
     gates = weights["network.decoder.unit.U_gates"].chunk(2)
     z, r = (float((gate @ gate.T - torch.eye(len(gate))).abs().max()) for gate in gates)
-    assert r < 1e-4 < z  # weight decay alone has moved it
+    assert r < 1e-4 < z  # r is not exactly 0 because of weight decay
 
 
 def test_a_data_set(folder):
@@ -139,7 +138,7 @@ def test_a_data_set(folder):
 
 
 def test_a_score(folder):
-    """For the whole set and for each length, with intervals."""
+    """The score is reported for the whole set and by length, with intervals."""
     common = words = 0
     for row in map(json.loads, (folder / "run/translations/mine.jsonl").open()):
         common += (Counter(row["hypothesis"]) & Counter(row["reference"])).total()
@@ -159,7 +158,7 @@ def test_an_optimizer_a_schedule_and_a_callback(folder):
     content = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)
     [optimizer] = content["optimizer_states"]
     assert optimizer["state"][0].keys() == {"mean"}
-    assert optimizer["param_groups"][0]["lr"] == pytest.approx(0)  # of the cosine, at its end
+    assert optimizer["param_groups"][0]["lr"] == pytest.approx(0)  # the end of the cosine schedule
 
 
 def test_the_checkpoint_is_read_if_all_of_it_is_trusted(folder):

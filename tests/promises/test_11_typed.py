@@ -1,7 +1,7 @@
-"""Promise 11: what is typed is done or refused, and the record says what ran.
+"""Promise 11: every override is applied or refused, and the record shows what ran.
 
-Every option of every group is typed over a checkpoint, for the three commands that go on from one. The
-oracle is the same group typed in the first command.
+Every option of every group overrides a checkpoint, in the three commands that start from one. The
+expected result is that of the same option in the first command.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ACTING = (
     "schedule=linear",
     "debug=overfit",
 )
-HERE = {"threads", "trust", "data.cache"}  # keys that an evaluation never reads from a checkpoint
+LOCAL = {"threads", "trust", "data.cache"}  # keys that an evaluation never reads from a checkpoint
 
 
 def group_of(word: str) -> str:
@@ -53,7 +53,7 @@ def group_of(word: str) -> str:
 
 
 def options(command: str) -> list[str]:
-    """`group=option` for each group that a command composes."""
+    """Returns `group=option` for each option of the groups that a command composes."""
     register_once()
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         hydra = compose(command, return_hydra_config=True, overrides=["hydra.run.dir=."]).hydra
@@ -67,7 +67,7 @@ def options(command: str) -> list[str]:
 
 
 def rest_is_slow(command: str, *before: Any) -> list[Any]:
-    """Parameters for each option; all but the first two of a group are marked slow."""
+    """Returns a parameter for each option; all but the first two of a group are marked slow."""
     seen: Counter[str] = Counter()
     parameters = []
     for word in options(command):
@@ -79,9 +79,9 @@ def rest_is_slow(command: str, *before: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def keys_of(composer):
-    """keys_of(*typed): the configuration that the first command composes, by dotted key.
+    """Returns a function keys_of(*typed): the configuration of a first command, by dotted key.
 
-    Empty if it is refused, such as scoring=none of RNNsearch.
+    The result is empty if the command is refused, such as RNNsearch with scoring=none.
     """
 
     @functools.cache
@@ -96,12 +96,12 @@ def keys_of(composer):
 
 @pytest.fixture(scope="module")
 def stored_of(composer):
-    """stored_of(*history): the configuration in the checkpoint of a run."""
+    """Returns a function stored_of(*history): the configuration in a run's checkpoint."""
     return functools.cache(lambda *history: load(composer(*history)))
 
 
 def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """The configuration after ckpt_path or resume, by dotted key; the key that is refused."""
+    """Returns the configuration after ckpt_path or resume, by dotted key, or the refused key."""
     try:
         config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
     except InputError as refusal:
@@ -119,7 +119,7 @@ def test_groups_are_those_of_the_folder():
     [*rest_is_slow("train", TINY), *((CHOSEN, word) for word in ACTING)],
 )
 def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
-    """Over ckpt_path and resume, unless the weights (or the end of the resumed run) depend on it."""
+    """With ckpt_path and resume it has the same effect, unless weights or the run's end depend on it."""
     if group_of(word) == "hparams_search":
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
     before = keys_of(*history)
@@ -141,7 +141,7 @@ def test_a_group_gives_an_evaluation_what_it_gives_in_the_first_command(composer
     declared = [name for name, _ in entries(EvaluateConfig) if name != "logger"]
     config, _ = applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", word])
     for key, value in flatten(to_containers(config)).items():
-        if key not in HERE and not key.startswith("logger"):
+        if key not in LOCAL and not key.startswith("logger"):
             assert value == (wanted if is_within(key, declared) else before).get(key), key
     assert list(config.logger) == ([word[7:]] if group_of(word) == "logger" else ["wandb"]) or (
         word == "logger=none" and not config.logger
@@ -150,7 +150,7 @@ def test_a_group_gives_an_evaluation_what_it_gives_in_the_first_command(composer
 
 @pytest.fixture
 def own(tmp_path):
-    """The word that adds a folder with groups of the user's own to Hydra's search path."""
+    """Returns the override that adds a folder of user-defined groups to Hydra's search path."""
     texts = {
         "mine/short.yaml": """
             # @package _global_
@@ -187,7 +187,7 @@ def test_a_group_of_the_users_own_acts(composer, own):
 
 
 def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
-    """On the keys that the command has; the others are named."""
+    """It changes the keys that the command has. The log names the other keys."""
     stored = load(composer(*TINY))
     with caplog.at_level("INFO"):
         config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
@@ -265,7 +265,7 @@ def test_a_title_that_was_typed_stays(composer):
 
 
 def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
-    """Its words reach Hydra's grammar only as groups and options that exist here."""
+    """Of its overrides only names of existing groups and options reach Hydra's parser."""
     stored = load(composer(*TINY))
     history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
     config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
@@ -273,7 +273,7 @@ def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
 
 
 def test_the_effects_of_keys():
-    """Of a key, an entry of a dictionary, and keys that are not declared."""
+    """Keys include entries of a dictionary, and keys that are not declared."""
     effects = {
         "model.hidden": "weights",
         "model.scoring.mine": "weights",
@@ -291,7 +291,7 @@ def test_the_effects_of_keys():
 
 
 class TestCommands:
-    """What is typed over the checkpoint of a trained run."""
+    """Overrides of a trained run's checkpoint."""
 
     LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
 
@@ -316,7 +316,7 @@ class TestCommands:
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
     def test_a_debug_group_acts(self, program, rnnsearch):
-        """One batch after the stored update, and nothing is kept."""
+        """The group trains one batch from the stored update on, and keeps no files."""
         ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *QUICK)
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err
@@ -347,7 +347,7 @@ class TestCommands:
         assert f"{' '.join(typed)} trainer.max_steps=13" in content["command"]
 
     def test_a_run_that_ended_early_is_continued_without_the_callback(self, program):
-        """It ends at its first validation, where the NLL is below the threshold."""
+        """The run ended early, at its first validation, because the NLL was below the threshold."""
         typed = ("callbacks=early_stopping", "+callbacks.early_stopping.stopping_threshold=99")
         ended = program("train", *QUICK_TINY, *typed, "hydra.run.dir=early", figures=False)
         assert results(program.folder / "early")["train"]["updates"] == 6
@@ -363,7 +363,7 @@ class TestCommands:
         assert results(program.folder / "early")["train"]["updates"] > 6
 
     def test_epochs_replace_the_updates_of_the_regime(self, program):
-        """400 pairs are 25 batches of 16; the regime ends at 12 updates."""
+        """An epoch has 25 batches of 16 pairs, more than the regime's 12 updates."""
         typed = (
             *QUICK_TINY,
             "trainer.max_epochs=1",

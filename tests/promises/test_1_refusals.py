@@ -1,4 +1,4 @@
-"""Promise 1: what is typed wrong ends a command with exit code 2 and one or two lines.
+"""Promise 1: a wrong command line ends with exit code 2, and one or two lines.
 
 The lines name the key, or the file and its line. Nothing is trained, and there is no traceback.
 """

@@ -1,7 +1,7 @@
-"""Promise 3: a run that was stopped goes on with `resume`, and ends with the bits of a run that was not.
+"""Promise 3: a stopped run continues with `resume`, and its results equal those of an unstopped run.
 
-Stopped by `kill -9` at any moment, by a signal, or by a full disk. The last good checkpoint is never
-lost, and `best.ckpt` is never replaced by a worse model, also after the folder was moved.
+Runs are stopped by `kill -9`, by other signals, or by a full disk. The last good checkpoint is never
+lost. A worse model never replaces `best.ckpt`, even after the folder was moved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from tests.helpers.processes import TINY, run
 
-# Greedy BLEU of such small models rises and falls: some validations are no improvement.
+# Greedy BLEU of such a small model varies, so some validations are no improvement.
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,
@@ -40,7 +40,7 @@ VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
 
 
 def train(folder: Path, *typed: str, hook: str = ""):
-    """Trains in `folder/run`, or goes on with what is there, up to the last checkpoint."""
+    """Trains in `folder/run`, or resumes there, up to the last checkpoint."""
     line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
     return run("train", *line, *typed, cwd=folder, hook=f"no_results()\n{hook}")
 
@@ -50,7 +50,7 @@ def checkpoint(folder: Path, name: str) -> dict[str, Any]:
 
 
 def check_same(folder: Path, whole: Path) -> None:
-    """Weights, optimizer, schedule, loops and history are equal, bit for bit."""
+    """Checks that weights, optimizer, schedule, loops and history are equal, bit for bit."""
     for name in ("last", "best"):
         ours, theirs = checkpoint(folder, name), checkpoint(whole, name)
         assert ours["global_step"] == theirs["global_step"], name
@@ -77,7 +77,7 @@ def check_equal(ours: Any, theirs: Any, where: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing stopped."""
+    """The folder of a run that was not stopped."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     ended = train(folder)
     assert ended.code == 0, ended.err
@@ -85,7 +85,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_some_validations_are_no_improvement(whole):
-    """Else the tests below would not show that a worse model never becomes the best one."""
+    """The tests below need this to show that a worse model never replaces the best one."""
     history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
     scores = [entry["bleu"] for entry in history]
     assert scores.index(max(scores)) < len(scores) - 1
@@ -145,7 +145,7 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
 
 
 def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
-    """CUDA then fails every call of the process, also those of Lightning's own end of a training."""
+    """After the failure every CUDA call of the process fails, also in Lightning's teardown."""
     folder = whole.parent / "illegal"
     error = "RuntimeError('CUDA error: an illegal memory access was encountered\\nCompile with')"
     teardown = "nmt.models.base:Translator.teardown"
@@ -194,7 +194,7 @@ def test_another_text_is_refused(whole):
 
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
-    """`ckpt_path`, as in any Lightning project: here with more updates."""
+    """`ckpt_path` works as in any Lightning project; this run has more updates."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err

@@ -1,6 +1,6 @@
 """Promise 4: a finished run is never damaged.
 
-Files are replaced whole, `results.json` is written last, and two commands never write into one folder.
+Files are replaced atomically, `results.json` is written last, and two commands never share a folder.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ def test_two_commands_never_work_in_one_folder(program):
     ).replace("hydra.run.dir=shared", f"hydra.run.dir={program.folder}/shared")
     first.send_signal(signal.SIGKILL)
     assert first.wait().code == -signal.SIGKILL
-    third = program("train", *TYPED, "hydra.run.dir=shared", figures=False)  # the lock is gone, too
+    # The kill also released the lock.
+    third = program("train", *TYPED, "hydra.run.dir=shared", figures=False)
     assert third.code == 0, third.err
 
 
 def test_results_are_written_last(program):
-    """A run that is killed before its last rename is complete but for results.json."""
+    """A run that is killed before its last write lacks only results.json."""
     typed = (*TYPED, "hydra.run.dir=cut")
     hook = "kill('nmt.evaluation.results:write', 1)"
     killed = program("train", *typed, hook=hook, figures=False)

@@ -1,4 +1,4 @@
-"""Promise 5: every test sentence counts once on any number of devices, which all give the same result.
+"""Promise 5: results are equal for any number of devices, and every test sentence counts once.
 
 Ranks are processes on the CPU here, started as Lightning starts them.
 """
@@ -18,7 +18,7 @@ import torch
 from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.processes import TINY, run, start
 
-# A batch of 13 is no multiple of the devices: the shares of the ranks have weights
+# The number of devices does not divide 13, so shares of ranks have different weights
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,
@@ -68,7 +68,7 @@ def test_ranks_make_the_updates_of_one_device(one, ranks):
 
 
 def test_one_ctrl_c_ends_all_ranks_with_a_checkpoint(one):
-    """A terminal sends it to every process of the command."""
+    """A terminal sends SIGINT to every process of the command."""
     folder = one[0].parent / "interrupted"
     typed = (
         "trainer=ddp",

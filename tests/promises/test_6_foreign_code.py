@@ -1,4 +1,4 @@
-"""Promise 6: a file from somebody else runs no code.
+"""Promise 6: files of other people never run code.
 
 A checkpoint is read with `weights_only=True`, and the classes that its configuration names are those
 of `nmt`, or of packages that the user trusts by name. Text stays text in logs, figures and pages.
@@ -23,7 +23,7 @@ RAN: list[str] = []
 
 
 class Foreign(torch.nn.Module):
-    """A scoring function of a stranger."""
+    """A scoring function that is not part of nmt."""
 
     def __init__(self, **options: object) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Foreign(torch.nn.Module):
 
 
 class Payload:
-    """What a pickle runs when it is read."""
+    """An object whose pickle runs code when it is loaded."""
 
     def __reduce__(self):
         return RAN.append, ("unpickled",)
@@ -39,7 +39,7 @@ class Payload:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path):
-    """A file, and its content to be changed and written again."""
+    """Returns a checkpoint file and its content, which tests change and write again."""
     path = small_checkpoint(tmp_path / "model.ckpt")
     return path, torch.load(path, weights_only=True)
 
@@ -84,8 +84,8 @@ def test_a_checkpoint_of_another_version_says_which(checkpoint):
     [
         f"{__name__}.Foreign",
         "os.system",
-        "nmt.cli.command.os.system",  # begins with nmt, but is not of it
-        "nmt.utils.files.write_text",  # of nmt, but writes a file
+        "nmt.cli.command.os.system",  # the name begins with nmt, but the code is from os
+        "nmt.utils.files.write_text",  # code of nmt that writes a file
         "nmt.models.optimizer.torch.hub.load",
         "nmtx.models.RNNsearch",
         "torch.hub.load",
@@ -126,7 +126,7 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
         ("run/../../elsewhere", None, [], True),
         ("run/checkpoints", None, [], False),
         ("/elsewhere", None, ["callbacks.best.dirpath=/elsewhere"], False),
-        ("/elsewhere", "/elsewhere", [], False),  # a file of the user's own has it, too
+        ("/elsewhere", "/elsewhere", [], False),  # the user's own configuration names it, too
     ],
 )
 def test_a_checkpoint_names_no_folder_outside_the_run(

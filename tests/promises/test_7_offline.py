@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.processes import TINY
 
-# Refuses every connection to another machine; W&B's own process is reached on this one.
+# Refuses every connection to another machine. W&B's local process stays reachable.
 NO_NETWORK = """
 import socket
 connect = socket.socket.connect
@@ -21,7 +21,7 @@ NO_ACCOUNT = {"WANDB_MODE": "", "WANDB_API_KEY": "", "HF_TOKEN": "", "CUDA_VISIB
 
 @pytest.fixture
 def offline(program):
-    """offline(command, *typed): runs it without network, account, GPU and terminal."""
+    """Returns a function that runs a command without network, account, GPU and terminal."""
 
     def run(command: str, *typed: str, stdin: bytes = b"", figures: bool = False):
         home = {"HOME": str(program.folder / "home"), "NETRC": str(program.folder / "none")}

@@ -1,6 +1,6 @@
 """Promise 8: the fast path computes what the plain equations compute, and falls back to them.
 
-`tests/fused` has the other precisions, and `tests/layers` the plain equations against NumPy.
+`tests/fused` tests other precisions, and `tests/layers` compares the plain equations with NumPy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.layers.nets import KINDS, batch, gradients, make
 
 
 def computed(recurrence, *kind, **options):
-    """NLL of each word of a batch, and the gradients of their weighted sum."""
+    """Returns the NLL of each word of a batch, and the gradients of a weighted sum."""
     net = make(*kind, recurrence=recurrence, **options)
     nll = net(*batch()).nll
     (nll * torch.arange(1, len(nll) + 1).unsqueeze(1)).sum().backward()

@@ -1,4 +1,4 @@
-"""Promise 9: what is on record names its command and commit, and every interval says what it is of."""
+"""Promise 9: results name their command and commit, and intervals say which units were resampled."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
     found = results(rnnsearch)
     assert shlex.split(found["command"]) == ["python", "-m", "nmt.train", *RNNSEARCH]
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    if head.returncode == 0:  # else the tests run on a copy without its history
+    if head.returncode == 0:  # otherwise the tests run on a copy without git history
         assert found["commit"].startswith(head.stdout.strip())
     stored = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)["nmt"]
     assert stored["version"] == found["versions"].get("rnnsearch", nmt.__version__)
 
 
-def test_every_interval_says_what_was_drawn_again(rnnsearch):
+def test_every_interval_names_the_resampled_units(rnnsearch):
     table = nmt.scores([rnnsearch])
     with_interval = table.low.notna()
     assert with_interval.any()
@@ -37,8 +37,8 @@ def test_every_interval_says_what_was_drawn_again(rnnsearch):
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_every_table_of_a_comparison_says_so(named, tmp_path):
-    """Three seeds, and a system, with and without names of documents."""
+def test_intervals_of_a_comparison_name_the_resampled_units(named, tmp_path):
+    """Compares three seeds and an external system, with and without document names."""
     folders = [make_run(tmp_path / f"{seed}", seed=seed, pairs=400, kept=0) for seed in (1, 2, 3)]
     for file in map(file_of, folders if named else ()):
         rows = [json.loads(line) for line in file.open()]

@@ -1,4 +1,4 @@
-"""Claims: filters that fit their commands, and verdicts on hand-made runs with known answers."""
+"""Claims: filters that match the runs of their commands, and verdicts on runs with known answers."""
 
 import hashlib
 import shlex
@@ -30,7 +30,7 @@ WORDS = [f"w{number}" for number in range(40)]
 
 
 def typed_for(file, name):
-    """The overrides that make a group's configuration, as `nmt.train` would take them."""
+    """Returns the overrides for `nmt.train` that make a run of a group."""
     group = file.runs[name]
     words = [file.make, file.runs[group.of or name].make, group.make]
     typed = [word for word in shlex.split(" ".join(words)) if not word.startswith("sets=")]
@@ -64,7 +64,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         ({"data.max_length": [30, 50]}, {"seed": 1}, True),
         ({}, {"data.max_length": 30}, False),
         ({"data.max_length": 50}, {"data.max_length": 30}, True),
-        ({}, {"phrase_based.reordering": 3}, True),  # a run without this key passes
+        ({}, {"phrase_based.reordering": 3}, True),  # a run without the key is accepted
         ({"system": "RNNsearch", "members": 3}, {}, True),
         ({"members": 1}, {}, False),
     ],
@@ -76,7 +76,7 @@ def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
 
 
 def run_of(name, seed, wrong, *, text=40):
-    """A run whose translations of `text` short and `text` long sentences have `wrong(length)` bad words."""
+    """Makes a run of `text` short and `text` long sentences, with `wrong(length)` wrong words each."""
     records = []
     for number in range(2 * text):
         length = 10 if number % 2 else 50
@@ -98,7 +98,7 @@ def corpus_bleu(run, lengths):
 
 @pytest.fixture
 def decide(tmp_path):
-    """decide(runs, **claim): rows and table of a claim about the groups a and b, of two seeds each."""
+    """Returns a function decide(runs, **claim): rows and table of a claim on groups a and b of two seeds."""
 
     def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
@@ -120,7 +120,7 @@ def decide(tmp_path):
 
 @pytest.fixture(scope="module")
 def runs():
-    """b loses half of a long sentence, a two words of every sentence; seeds differ a little."""
+    """Every sentence of a has two wrong words; b has more than 20 in long ones, which vary by seed."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]
     b = [run_of("b", seed, lambda length, s=seed: 2 if length == 10 else 20 + s) for seed in (1, 2)]
     return [*a, *b]
@@ -139,7 +139,7 @@ def runs():
         ({"rule": {"above": -0.9}, "statistic": "excess_retention", "runs": ["b"]}, "supported"),
         ({"rule": {"below": 0}, "statistic": "retention", "long": 70}, "undecided"),
         (
-            # no system with a constant rate of errors has a likelihood
+            # systems with a constant error rate have no likelihood
             {
                 "rule": {"above": 0},
                 "statistic": "excess_retention",
@@ -158,7 +158,7 @@ def test_verdicts(decide, runs, claim, verdict):
 
 
 def simulated_retention(run):
-    """The retention of systems with a constant error rate, averaged by hand."""
+    """Returns the mean retention of systems with a constant error rate."""
     draws = constant_error_records(run.translations("test"))
     simulated = [FinishedRun("", {}, records={"test": rows}) for rows in draws]
     return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
@@ -187,7 +187,7 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     kept = [corpus_bleu(run, (50,)) / corpus_bleu(run, (10,)) for run in uneven]
     [row, *_], _ = decide(uneven, runs=["b"], statistic="retention", rule={"above": 0})
     assert row["values"] == ", ".join(f"{each:.3f}" for each in kept)
-    # Each seed has a simulated system of its own.
+    # Each seed has its own simulated system.
     [row, *_], _ = decide(uneven, runs=["b"], statistic="excess_retention", rule={"above": 0})
     excess = [k - simulated_retention(run) for k, run in zip(kept, uneven, strict=True)]
     assert [float(each.replace("−", "-")) for each in row["values"].split(",")] == pytest.approx(
@@ -205,7 +205,7 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
-    """The number of the rule is the end of the interval itself."""
+    """The limit of the second rule is the end of the interval, so more resamples may change the verdict."""
     drawn = []
 
     def counted(samples, estimate, limits):
@@ -239,12 +239,13 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
     ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
 )
 def test_models_evaluated_twice_are_paired(decide, second, verdict):
-    """Seeds differ by far more than the two evaluations of a model, and cancel."""
+    """Seeds differ much more than two evaluations of one model. Pairing removes their differences."""
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
     [row], _ = decide(runs, second, rule={"above": 0})
-    assert row["verdict"] == verdict_words(row) == verdict  # three seeds speak of seeds to come
+    # With three seeds a verdict covers new seeds.
+    assert row["verdict"] == verdict_words(row) == verdict
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_a_wrong_entry_is_named(decide, runs, change, entry):
 
 
 def test_excess_retention_is_that_of_the_comparison(decide):
-    """Three seeds, each with a simulated system of its own: the same estimate and interval."""
+    """Claims and comparison give the same estimate and interval for three seeds."""
     runs = [
         run_of("b", s, lambda length, s=s: 2 if length == 10 else 20 + 2 * s) for s in (1, 2, 3)
     ]

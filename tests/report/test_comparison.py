@@ -1,4 +1,4 @@
-"""What can only be said of several runs: shared sentences, buckets, tests, outside systems."""
+"""Comparisons of several runs: common sentences, buckets, significance and external systems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bleu_of(
 
 
 def narrow(run: FinishedRun, step: int) -> FinishedRun:
-    """The run with a shortlist that does not cover every `step`-th sentence."""
+    """Returns the run with a shortlist that misses words in every `step`-th sentence."""
     rows = [dict(row) for row in run.translations("newstest")]
     for row in rows[::step]:
         row |= {"no_unk": False, "bleu_stats_no_unk": None}
@@ -100,7 +100,7 @@ def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
 
 
 def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
-    """Buckets of both are columns; each run has scores in its own."""
+    """The table has the buckets of both runs; each run has scores only in its own."""
     wide = read_run(make_run(tmp_path / "run", pairs=90, kept=2))
     frame = wide.scores[wide.scores["from"].isna() | (wide.scores["from"] < 11)]
     other = replace(wide, label="other", scores=frame)

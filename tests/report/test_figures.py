@@ -1,4 +1,4 @@
-"""Figures: what is drawn where, from the numbers of the frames."""
+"""Figures show the numbers of the comparison's frames."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
 
 
 def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
-    """Those of runs with attention have alignments, too."""
+    """Runs with attention also have figures of alignments."""
     monkeypatch.setattr("nmt.report.figures.save_figure", lambda figure, path, formats: [path])
     monkeypatch.setattr("nmt.report.figures.lengths_figure", lambda *given: None)
     drawn = draw_figures(comparison, tmp_path, ["pdf"], captioned=False)
@@ -62,7 +62,7 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
 
 
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
-    """It is held in memory as a whole, and a line of a test set may be of any length."""
+    """The whole picture is in memory, and sentences of test sets can be very long."""
     long = row(["a"] * 220 + ["</s>"], ["b"] * 3 + ["</s>"])
     (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
@@ -78,7 +78,7 @@ def test_each_system_has_a_small_panel_before_the_others_in_grey(comparison, mon
         assert len(others) == len(medians) - 1
         assert own.get_ydata() == pytest.approx(curves.loc[curves["name"] == name, "value"])
         assert own.get_color() not in {line.get_color() for line in others}
-        assert len(axes.collections) == 1  # its band
+        assert len(axes.collections) == 1  # the band of the curve
     monkeypatch.setattr("nmt.report.figures.MANY", len(medians) - 1)
     assert curves_figure(comparison, "newstest").axes[0].get_title() == medians.index[0]
 
@@ -93,7 +93,7 @@ def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison)
         "Brevity penalty",
         "BLEU without brevity penalty",
     ]
-    assert 5.2 < figure.get_figwidth() < 5.6  # the text of a page
+    assert 5.2 < figure.get_figwidth() < 5.6  # width of the text on a printed page, in inches
     assert details.axes[0].get_title() == "NLL per word (nats)"
     drawn = [line.get_xydata() for line in figure.axes[0].get_lines()]
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu'")
@@ -148,7 +148,7 @@ def test_heatmap_cells_are_square_and_grey_from_black_to_white():
 
 
 def test_text_is_shown_literally_in_every_format(tmp_path, recwarn):
-    """Also text that no font has; a letter without a glyph is drawn as a box, without a warning."""
+    """A character that no font has is drawn as a box, without a warning."""
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "_{a}", "\U0001f600", "a" * 300, "</s>"]
     written = row(words, ["Ж", "日本", "عربي", "\x00\x1b", "", "</s>"])
     rows = [written, row(["a", "</s>"], ["x", "</s>"], 1), row(["b", "</s>"], ["y", "</s>"], 2)]
@@ -179,7 +179,7 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
     drawn = {each["id"] for each in chosen[1:]}
     assert len(drawn) == 3
     assert drawn <= {1, 2, 4, 5, 6, 7, 8}
-    # the draw depends on the sentences, not on their order or on which others were kept
+    # The choice does not depend on the order of the other sentences.
     assert choose_four([rows[0], *rows[:0:-1]])[1:] == chosen[1:]
     assert {each["id"] for each in choose_four(rows, known={2, 5, 7})[1:]} == {2, 5, 7}
     assert len(choose_four(rows[:2])) == 2

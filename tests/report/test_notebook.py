@@ -1,4 +1,4 @@
-"""What notebooks show: through IPython's own formatters, without a kernel."""
+"""Display in notebooks, tested with IPython's formatters, without a kernel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ formatters = pytest.importorskip("IPython.core.formatters", reason="ipykernel is
 
 
 def forms(result: object) -> dict[str, object]:
-    """What a cell that ends with the object shows, by type."""
+    """Returns what a notebook cell shows for an object, by MIME type."""
     data, _ = formatters.DisplayFormatter().format(result)
     return data
 
 
 def text_of(html: str) -> tuple[str, set[str]]:
-    """The text of HTML, and the names of its elements."""
+    """Returns the text of HTML, and the names of its elements."""
     texts, tags = [], set()
     parser = HTMLParser()
     parser.handle_data = texts.append
@@ -54,7 +54,7 @@ def test_a_sentence_is_html_with_its_text_escaped(sentence):
     assert text.startswith(f"<b> {MARKUP}un &amp; −1.50")
     assert tags == {"div", "b", "small", "svg", "text", "rect", "title"}
     assert text.count("0.750") == 1
-    assert "0.004" not in text  # hardly seen, not drawn
+    assert "0.004" not in text  # small weights are not drawn
     assert repr(sentence).splitlines()[1] == "-> un &amp; (log-probability -1.50)"
     unspaced = dataclasses.replace(sentence, text="字" * 150)
     assert repr(unspaced).splitlines()[1].startswith("-> " + "字" * 99 + "…")

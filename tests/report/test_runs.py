@@ -1,4 +1,4 @@
-"""Run folders: how they are found, told apart, grouped, and read."""
+"""Finding, labelling, grouping and reading run folders."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_labels_have_what_differs() -> None:
     ("key", "values", "groups"),
     [
         ("seed", (1, 2), 1),
-        ("seed", (1, 1), 2),  # a second run of a seed is no second draw
+        ("seed", (1, 1), 2),  # two runs with one seed are not independent
         ("trainer", ({"max_steps": 1}, {"max_steps": 2}), 2),
         ("trainer", ({"devices": 1}, {"devices": 2}), 1),
         ("evaluation", ({"scores": ["bleu"]}, {"scores": ["ter"]}), 1),
@@ -78,7 +78,7 @@ def test_runs_on_other_text_are_another_group() -> None:
 
 
 def test_test_sets_of_other_text_get_names_of_their_own(tmp_path: Path) -> None:
-    """Spaces and punctuation, which tokenisers move, make no other text."""
+    """Texts that differ only in spaces, as after tokenisation, count as the same text."""
     changes = (lambda w: w, lambda w: w.replace(".", " ."), lambda w: w[::-1])
     runs = []
     for number, change in enumerate(changes):

@@ -1,4 +1,4 @@
-"""Other systems: their output, several references, and scores of other tools, from files."""
+"""External systems, from files: outputs, several references, and scores of other tools."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def value(comparison: Comparison, run: str, score: str) -> float:
 
 @pytest.fixture
 def text(tmp_path: Path) -> dict[str, Any]:
-    """A test set of two references, and one system."""
+    """A test set with two references, and one system."""
     return {
         "source": write(tmp_path / "news.de", SOURCE),
         "reference": [write(tmp_path / "a.en", FIRST), write(tmp_path / "b.en", SECOND)],
@@ -108,7 +108,7 @@ def test_numbers_of_another_tool_are_a_score(
     if kind == "jsonl":
         given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
     else:
-        # a name is text, also if it has digits only
+        # A name of digits only stays text.
         text["systems"]["2014"] = text["systems"]["mine"]
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
@@ -129,7 +129,7 @@ def test_numbers_of_another_tool_are_a_score(
 
 
 def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
-    """As `paste -d' ' - -` joins the source; the system leaves out the last word of each input."""
+    """Inputs are two joined lines, as by `paste -d' ' - -`; the system omits the last word of each."""
     reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
     pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
     text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
@@ -139,7 +139,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
     losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
     assert losses["from"].isna().tolist() == [True, False, False]
     assert losses["sentences"].tolist() == [7, 4, 3]
-    # 24 words at the first position, of which the last input lacks one; 18 at the second, 3 missing
+    # First position: 24 words, 1 missing in the last input. Second position: 18 words, 3 missing.
     kept = 100 * np.exp(1 - 24 / 23), 100 * np.exp(1 - 18 / 15)
     assert losses["value"].tolist()[1:] == pytest.approx([100 - kept[0], 100 - kept[1]])
     wrong = CompareConfig(**text, systems={"mine": {"news-position3": files["news-position2"]}})
@@ -149,7 +149,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
-    """References are their own best translation, also if empty lines of the source have output."""
+    """The system's output is the references, with or without a line for an empty source line."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
     file = folder / "translations/newstest.jsonl"
     rows = [json.loads(line) for line in file.open()]
@@ -183,7 +183,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"source": None}, "reference: describes a text of source=FILE"),
         ({"scores": {"comet": "short.txt"}}, "no column comet"),
         ({"scores": {"comet": "bad.tsv"}}, "numbers in column comet"),
-        (  # before any output is read
+        (  # refused before any output is read
             {
                 "scores": {"comet": "one.tsv"},
                 "systems": {"mine": "short.txt", "other": "short.txt"},
@@ -191,7 +191,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             "no column 'system'",
         ),
         (
-            {"scores": {"comet": "one.tsv"}, "systems": ["*o*.t*"]},  # several, named by a glob
+            {"scores": {"comet": "one.tsv"}, "systems": ["*o*.t*"]},  # matches several files
             "no column 'system'",
         ),
         ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused(
 
 @pytest.fixture
 def news(tmp_path: Path) -> dict[str, Any]:
-    """80 sentences of 10 or 50 words in 8 documents; documents differ in how hard they are."""
+    """80 sentences of 10 or 50 words in 8 documents, which differ in difficulty."""
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     wrong = [" ".join([*line.split()[: -1 - n // 10], "zz"]) for n, line in enumerate(source)]
     files = {name: write(tmp_path / name, source) for name in ("news.en", "news.de", "good.de")}
@@ -250,7 +250,7 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
 
 
 def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Path) -> None:
-    """Half of the words of hard lines are wrong at all lengths, and long lines are mostly hard."""
+    """In hard lines half of the words are wrong at every length. Long lines are mostly hard."""
     hard = [(n // 2) % 4 == 0 if n % 2 == 0 else (n // 2) % 4 != 0 for n in range(320)]
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(320)]
     output = [
@@ -289,7 +289,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
 def test_a_score_of_one_domain_and_a_domain_of_short_lines(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Neither ends the comparison: the first has curves there alone, the second is left out."""
+    """The score has curves only in its domain, and the domain of short lines is left out."""
     domains = ["a" if n % 4 < 2 else "b" if n % 2 else "captions" for n in range(80)]
     news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name} for name in domains])
     rated = [{"system": "good", "human": 1 if name == "a" else None} for name in domains]
@@ -413,7 +413,7 @@ def test_languages_are_those_of_the_names_or_asked_for(source, reference, langua
 
 
 def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
-    """An address is one word; Chinese is counted in characters; long texts have other edges."""
+    """A URL counts as one word, Chinese text in characters; texts of long lines have other edges."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
     text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
     text["systems"] = {"copy": text["source"]}

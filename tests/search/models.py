@@ -1,4 +1,4 @@
-"""Small models with the step interface, and a one-sentence beam search written to be read."""
+"""Small models with the step interface, and a simple beam search for one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def settings(**changes) -> SearchConfig:
 
 
 class TinyModel:
-    """A random attentive recurrent model in float64: the state sees its word, context and past."""
+    """A random recurrent model with attention, in float64."""
 
     def __init__(self, vocabulary: int = 11, size: int = 6, seed: int = 0, sharpness: float = 2.0):
         draw = torch.Generator().manual_seed(seed)
@@ -31,8 +31,8 @@ class TinyModel:
         self.embedding = matrix(vocabulary, size)
         self.recurrent = matrix(size, size)
         self.vocabulary = matrix(vocabulary, size) * sharpness
-        self.sentences: list[int] = []  # sentences of each step
-        self.hypotheses: list[int] = []  # hypotheses a sentence of each step
+        self.sentences: list[int] = []  # number of sentences at each step
+        self.hypotheses: list[int] = []  # number of hypotheses per sentence at each step
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
         annotations = self.embedding[source] * mask.unsqueeze(2)
@@ -60,7 +60,7 @@ class TinyModel:
 
 
 def layered_model(attentive: bool, state_input: str, vocabulary: int = 19) -> Net:
-    """The project's own layers with random weights in float64, with attention or without."""
+    """Returns a network of `nmt.layers` with random float64 weights, with or without attention."""
     torch.manual_seed(3)
     sizes = {"embedding": 4, "hidden": 6, "alignment": 5, "maxout": 7}
     scoring = "additive" if attentive else "none"
@@ -71,7 +71,7 @@ def layered_model(attentive: bool, state_input: str, vocabulary: int = 19) -> Ne
 
 
 class TableModel(TinyModel):
-    """Logits that depend on the word before alone: row i of a table follows word i."""
+    """A model whose logits after word i are row i of a table."""
 
     def __init__(self, table: Tensor):
         super().__init__(len(table), len(table))
@@ -90,7 +90,7 @@ class TableModel(TinyModel):
 def reference_search(
     model: Searchable, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
 ) -> list[Hypothesis]:
-    """The search of the paper for one sentence, one hypothesis at a time, every word sorted."""
+    """Searches one sentence as in the paper; sorts all words of all hypotheses at each step."""
     source = sentence.unsqueeze(0)
     memory, start = model.begin(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)

@@ -26,7 +26,7 @@ OPTIONS = (
     {"length_penalty": 1.5, "min_ratio": 0.5},
     {"min_ratio": 1.3},
     {"max_ratio": 0.6},
-    {"min_ratio": 2.0, "max_ratio": 1.5},  # the last step has room for </s>
+    {"min_ratio": 2.0, "max_ratio": 1.5},  # the limit leaves room for </s> at the last step
 )
 
 
@@ -60,17 +60,17 @@ def test_searches_the_layers_of_the_project(attentive, state_input):
 
 
 def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
-    # after any word: </s> .5, word 2 .25, word 3 .125, word 4 .125; <unk> never
+    # Probabilities after any word: </s> .5, word 2 .25, word 3 .125, word 4 .125, <unk> 0.
     table = torch.tensor([[0.5, 1e-30, 0.25, 0.125, 0.125]] * 5, dtype=torch.float64).log()
     model = TableModel(table)
     chosen = settings(beam_size=3, nbest=3)
     short, long = beam_search(model, *pad([[0], [3, 3, 3, 0]]), chosen)
-    # step 1 keeps </s>, 2, 3; step 2 has room for two: 2 </s> (.125) and 3 </s> (.0625, tied with
-    # 2 2, which the lower word index decides)
+    # Step 1 keeps </s>, 2 and 3. Step 2 keeps two: 2 </s> (.125) and 3 </s> (.0625). The latter ties
+    # with 2 2, and </s> has the lower word index.
     assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
     assert short[1].log_probability == pytest.approx(torch.tensor(0.125).log().item())
     assert model.hypotheses == [1, 2]
-    # with one result asked for, </s> at once cannot be overtaken
+    # With nbest=1 the search stops at once: nothing can overtake </s>.
     greedy_like = TableModel(table)
     beam_search(greedy_like, *pad([[0], [3, 3, 3, 0]]), settings(beam_size=3))
     assert greedy_like.hypotheses == [1]
@@ -82,7 +82,7 @@ def test_sentences_leave_the_batch_as_they_end():
     assert model.sentences[0] == 5
     assert model.sentences == sorted(model.sentences, reverse=True)
     assert len(model.sentences) <= 3 * 7
-    assert model.sentences[3] < 5  # [0] may take no more than three steps
+    assert model.sentences[3] < 5  # the source [0] allows at most three steps
 
 
 def test_step_limit_counts_source_symbols_with_their_end():
@@ -99,7 +99,7 @@ def test_end_waits_for_the_smallest_number_of_words():
     always[:, END] = 50
     chosen = settings(beam_size=2, min_ratio=0.5)
     [[found]] = beam_search(TableModel(always), *pad([[2, 3, 4, 2, 0]]), chosen)
-    assert found.tokens == [1, 1, 0]  # floor(2.5) words first
+    assert found.tokens == [1, 1, 0]  # at least floor(2.5) words
     [[banned]] = beam_search(TableModel(always), *pad([[2, 3, 0]]), chosen, forbid_unknown=True)
     assert banned.tokens == [2, 0]
     assert banned.log_probability == pytest.approx(-50, abs=1e-6)  # not renormalised
@@ -108,7 +108,7 @@ def test_end_waits_for_the_smallest_number_of_words():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam", [1, 3, 5])
 def test_ties_go_to_the_lower_word_index(dtype, beam):
-    """Half of all words tie at every step: more than are fetched first."""
+    """At every step 20 of 40 words tie, more than a search reads at first."""
     draw = torch.Generator().manual_seed(7)
     for _ in range(5):
         ranks = torch.rand(40, 40, generator=draw).argsort(1)
@@ -124,7 +124,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 
 def test_equally_good_translations_are_ordered_by_their_words():
-    """5 is more probable than 3, which ends more often: together they are equally good."""
+    """Word 5 is more probable than 3, but ends less often: both translations are equally probable."""
     table = torch.full((6, 6), -1e4, dtype=torch.float64)
     table[END, 5], table[END, 3] = 0.0, -1.0
     table[5, 4], table[5, END] = 0.0, -1.0
@@ -147,7 +147,7 @@ def test_no_hypothesis_where_no_word_is_allowed():
 
 
 def test_length_penalty_divides_by_the_symbols_written():
-    # </s> at once: .3; 2 then </s>: .7 * .4 = .28; 2 2 </s> and longer: less
+    # Probabilities: </s> .3; 2 </s> .7 * .4 = .28; longer ones are less probable.
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
     table[END] = torch.tensor([0.3, 1e-30, 0.7])
     table[2] = torch.tensor([0.4, 0.55, 0.05])
@@ -166,7 +166,7 @@ def test_broken_weights_are_a_failure():
 
 
 class Casts(TorchDispatchMode):
-    """Counts how often a weight is cast."""
+    """Counts the casts of a weight."""
 
     def __init__(self, weight):
         super().__init__()
@@ -180,7 +180,7 @@ class Casts(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize("kept", [True, False])  # Lightning keeps none
+@pytest.mark.parametrize("kept", [True, False])  # Lightning disables the cache
 def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
     net = layered_model(True, "current").float()
     source, mask = pad(SOURCES)
@@ -193,9 +193,9 @@ def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
 
 
 def test_an_open_hypothesis_may_overtake_at_the_last_step():
-    """A sure chain of 9 words beats `</s>` at once if log p is divided by the length.
+    """After an improbable first word the rest of the hypothesis is certain.
 
-    At the second step it is still far behind: its rank then, -3.33 / 2, says nothing of -3.33 / 9.
+    With log p / length it has -3.33 / 2 at the second step, below `</s>`, but -3.33 / 9 at the end.
     """
     words = 48
     table = torch.full((words, words), -1e4, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Moses tokenisation, and what becomes of text that is hardly text."""
+"""Moses tokenisation, also of unusual text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of one moment are one file with two names; later ones leave it as it is."""
+"""Two checkpoints of one update are hard links to one file, which later writes do not change."""
 
 import ctypes
 import multiprocessing
@@ -58,7 +58,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
 
 
 def _write_until_full(disk):
-    """Writes to a tmpfs of 64 KiB; exits with NO_NAMESPACES where the system does not let us mount it."""
+    """Writes to a tmpfs of 64 KiB; exits with NO_NAMESPACES if the system forbids the mount."""
     libc = ctypes.CDLL(None)
     maps = {"setgroups": "deny", "uid_map": f"0 {os.getuid()} 1", "gid_map": f"0 {os.getgid()} 1"}
     if libc.unshare(NEW_USER | NEW_MOUNTS):

@@ -1,4 +1,4 @@
-"""The model and its data in a Lightning Trainer of one's own, as in a notebook."""
+"""The model and its data in a plain Lightning Trainer, as in a notebook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nmt.training.callbacks import Seeds
 
 @pytest.fixture
 def parts(composer, tmp_path):
-    """The data, and a function that makes the model."""
+    """Returns the data, and a function that makes the model."""
     typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
     config = load(composer(*typed, "model.dropout=0.1", "data.train.pairs=80"))
     text = prepare(config.data, config.tokenizer)
@@ -45,7 +45,7 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
 
 def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
     data, make = parts
-    # the 8th update is in the second epoch
+    # Update 8 is in the second epoch.
     kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=8, save_top_k=-1)
     whole = trainer(tmp_path, kept, max_epochs=2)
     model = make()

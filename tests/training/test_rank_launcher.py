@@ -1,4 +1,4 @@
-"""A signal, or the failure of another rank, ends a run on several devices within seconds, in one line."""
+"""A signal or a failed rank ends a run on several devices within seconds, with a message of one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPED = (
     "trainer.log_every_n_steps=2",
     "hydra.run.dir=run",
 )
-# Rank 1 is a shell that never joins: rank 0 waits for it
+# Rank 1 is a shell command that never joins, so rank 0 waits.
 NEVER_JOINS = """
 from pytorch_lightning.strategies.launchers import subprocess_script
 Popen = subprocess.Popen
@@ -35,7 +35,7 @@ subprocess_script.subprocess = types.SimpleNamespace(Popen=launch)
 
 
 def launch(folder: Path, program: str) -> Process:
-    """Starts a training whose second rank runs a shell command instead, and waits for this rank."""
+    """Starts a training with a shell command as rank 1, and waits until this command runs."""
     hook = NEVER_JOINS.format(program=program)
     cache = f"data.cache={folder.parent}/cache"
     process = start("nmt.train", *TYPED, cache, cwd=folder, hook=hook)
@@ -51,7 +51,7 @@ def wait_for(path: Path) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process exists and is no zombie, which has no command line."""
+    """Whether a process exists and is not a zombie, which would have no command line."""
     path = Path(f"/proc/{pid}/cmdline")
     return path.exists() and bool(path.read_bytes())
 
@@ -66,7 +66,7 @@ def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()
     ended = process.wait()
-    assert time.monotonic() - began < 30  # without the watcher it waits for half an hour
+    assert time.monotonic() - began < 30  # without the watcher rank 0 waits for half an hour
     assert ended.code == 128 + signal.SIGTERM
     [message] = messages(ended.err)
     assert message.endswith("stopped by SIGTERM before the first checkpoint")
@@ -91,7 +91,7 @@ def test_a_rank_that_fails_ends_the_others(tmp_path, program, problem):
 
 
 def test_a_signal_between_the_join_and_the_first_update(tmp_path):
-    """It reaches one rank, in the validation that checks the callbacks' monitors."""
+    """The signal reaches only rank 0, during the validation before the first update."""
     place = "nmt.models.base:Translator.validation_step"
     hook = f"os.environ['LOCAL_RANK'] == '0' and send({signal.SIGTERM:d}, {place!r}, 1)"
     ended = start("nmt.train", *TYPED, cwd=tmp_path, hook=hook, ranks=2, timeout=60).wait()
@@ -102,7 +102,7 @@ def test_a_signal_between_the_join_and_the_first_update(tmp_path):
 
 @pytest.fixture
 def launched(tmp_path):
-    """A training whose rank 1 Lightning launches, in a process group of its own."""
+    """A training on two ranks in its own process group; Lightning launches rank 1."""
     with (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "nmt.train", *TYPED],
@@ -125,7 +125,7 @@ def launched(tmp_path):
 
 
 def others(process: subprocess.Popen[bytes]) -> list[int]:
-    """Processes of its group that still run."""
+    """Returns the processes of the group that still run."""
     found = subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split() if runs(int(pid))]
 
@@ -136,7 +136,7 @@ def others(process: subprocess.Popen[bytes]) -> list[int]:
     [(0, signal.SIGTERM), (4, signal.SIGTERM), (4, signal.SIGINT), (8, signal.SIGTERM)],
 )
 def test_a_signal_to_the_process_group(launched, tmp_path, delay_s, number):
-    """As `timeout` and a terminal send it."""
+    """`timeout` and terminals send signals to the whole group."""
     time.sleep(delay_s)
     os.killpg(launched.pid, number)
     assert launched.wait(60) == 128 + number

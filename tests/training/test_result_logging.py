@@ -1,4 +1,4 @@
-"""The end of a run in W&B, TensorBoard and CSV: the same numbers everywhere."""
+"""Final results in W&B, TensorBoard and CSV have the same numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     kept = {key: value for key, value in summary.items() if key.startswith(name)}
     assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
-    # A bucket without one of the scores has a row without it, not with NaN.
+    # If a bucket lacks a score, its row leaves the score out, without NaN.
     scores = comparison.scores.query("not (key == 'bleu' and `from` == 11)")
     rows = length_curves(dataclasses.replace(comparison, scores=scores))
     assert ["length/newstest/bleu" in row for row in rows[:3]] == [True, False, True]

@@ -1,4 +1,4 @@
-"""Signals are noted while they are deferred, and obeyed at once otherwise."""
+"""Signals end a command at once, or are stored while they are deferred."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nmt.utils.errors import Interrupted
 
 
 def get(number: int, folder: Path, *, requeue: bool = False) -> None:
-    """Gets a signal where it is heard."""
+    """Sends this process a signal inside `stoppable`."""
     with stoppable(folder, requeue=requeue):
         os.kill(os.getpid(), number)
         time.sleep(10)
@@ -120,7 +120,7 @@ STATES = {
 def test_slurm_jobs_are_put_back_into_the_queue(
     tmp_path, monkeypatch, number, requeue, array, state, expected
 ):
-    """`scontrol` is a script that notes how it was called, and what SLURM sends then."""
+    """`scontrol` is replaced by a script that records its arguments, and sends SIGTERM as SLURM does."""
     program = tmp_path / "scontrol"
     program.write_text(
         f"""#!/bin/sh

@@ -1,4 +1,4 @@
-"""`trainer`, `callbacks` and `logger` of the configuration, as Lightning takes them."""
+"""The sections `trainer`, `callbacks` and `logger` of the configuration."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
     assert isinstance(wandb, WandbLogger)
     assert isinstance(csv, CSVLogger)
     assert wandb._wandb_init["resume"] == "never"
-    assert "anonymous" not in wandb._wandb_init  # W&B would warn
+    assert "anonymous" not in wandb._wandb_init  # W&B warns if this argument is given
     assert wandb._wandb_init["settings"]["silent"] is False
     run = wandb.experiment
     try:
@@ -133,7 +133,7 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
 
 
 def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
-    """It would prompt for one."""
+    """W&B would prompt for a key."""
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
@@ -190,7 +190,7 @@ def test_the_reason_of_an_early_end():
 def test_only_srun_starts_the_ranks_of_a_slurm_job(
     composer, tmp_path, monkeypatch, step, environment
 ):
-    """An interactive shell or a script in an allocation of four tasks trains as on any machine."""
+    """Without srun, Lightning launches the ranks, as outside SLURM."""
     job = {"JOB_ID": "7", "NTASKS": "4", "NTASKS_PER_NODE": "4", "STEP_ID": step}
     for name, value in {**job, "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)

@@ -1,4 +1,4 @@
-"""W&B gets every value that is logged, by Lightning's own logger, also of a run that was killed."""
+"""W&B gets every logged value from Lightning's logger, even if the run is killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Direct(pl.Callback):
 
 
 def rows(folder: Path) -> list[dict]:
-    """The history of all offline files of a run folder, in their order."""
+    """Returns the history in all offline files of a run folder, in order."""
     tool = str(Path(sys.executable).with_name("wandb"))
     found = []
     for file in sorted(folder.glob("wandb/offline-run-*/*.wandb")):

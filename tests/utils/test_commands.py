@@ -1,4 +1,4 @@
-"""Printed commands, typed back: the shell and Hydra give the same text again."""
+"""Printed commands can be pasted: shell and Hydra parse them to the original values."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ from nmt.utils.commands import command_line, quoted
 
 
 def typed_back(line: str) -> list[str]:
-    """The overrides that a shell hands on."""
+    """Returns the overrides that a program gets from a shell."""
     python, module, name, *overrides = shlex.split(line)
     assert (python, module, name[:4]) == ("python", "-m", "nmt.")
     return overrides

@@ -1,4 +1,4 @@
-"""What is chosen on every machine, with availability as each has it."""
+"""The choice of device and precision on simulated machines."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ CARD = "NVIDIA Tesla V100"
 
 
 def machine(monkeypatch, *, cuda=False, mps=False, fault=None):
-    """A machine with these devices; the first work on its GPU may raise an error."""
+    """Simulates a machine with these devices. Creating a tensor on its GPU raises `fault`, if given."""
     ones = torch.ones
 
     def work(*shape, device=None):
@@ -43,7 +43,7 @@ def forget():
 NO_CODE = RuntimeError("CUDA error: no kernel image is available\nCompile with …")
 MACHINES = [
     ({"mps": True}, "cpu", "Apple's GPUs are not supported"),
-    ({}, "cpu", "no GPU found"),  # no driver, or CUDA_VISIBLE_DEVICES=
+    ({}, "cpu", "no GPU found"),  # no driver, or CUDA_VISIBLE_DEVICES is empty
     ({"cuda": True, "fault": NO_CODE}, "cpu", f"{CARD} cannot be used (RuntimeError: CUDA error:"),
     ({"cuda": True}, "cuda", ""),
 ]
@@ -66,7 +66,7 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
 
 
 def test_the_cpu_is_chosen_without_touching_the_gpu(monkeypatch):
-    """Another process may occupy it, and a context takes memory and time."""
+    """Another process may use the GPU, and a CUDA context takes memory and time."""
     machine(monkeypatch, cuda=True, fault=AssertionError("the GPU was used"))
     assert devices.resolve_accelerator("cpu") == "cpu"
     assert devices.resolve_precision("32-true", "cpu") == "32-true"

@@ -1,4 +1,4 @@
-"""A file is whole, the old or the new, whenever its writer is stopped."""
+"""If a writer is stopped, the file has its old or its new content, never a part."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_text_and_data(tmp_path: Path):
 
 
 def test_a_folder_that_cannot_be_synced_holds_files(tmp_path: Path, monkeypatch):
-    """SMB and some FUSE file systems refuse fsync of a folder."""
+    """SMB and some FUSE file systems refuse to fsync a folder."""
     sync = os.fsync
 
     def refuse_folders(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""Work in several processes."""
+"""`map_in_processes`."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ def two_cores(monkeypatch):
 
 
 def test_results_come_in_order_from_other_processes(two_cores):
-    scale = 3  # a fork sees it
+    scale = 3  # forked workers see local variables
     results = [*map_in_processes(lambda item: (item * scale, os.getpid()), range(20), 9999)]
     assert [value for value, _ in results] == [*range(0, 60, 3)]
     assert os.getpid() not in {process for _, process in results}
@@ -40,7 +40,7 @@ def test_an_exception_of_a_worker_is_raised_here(two_cores):
     [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGKILL, False)],
 )
 def test_no_worker_outlives_its_parent(number, everybody, tmp_path):
-    """Nor does the parent wait for its workers: their work takes a minute."""
+    """The parent ends at once too, although its workers sleep for a minute."""
     code = """if True:
         import os, pathlib, time
         from nmt.utils import processes

@@ -1,4 +1,4 @@
-"""Stages of work: lines of the log, bars on a terminal."""
+"""Progress of stages: lines in the log, bars on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fused Adadelta against PyTorch's and its clipping, in Triton's interpreter or on a GPU."""
+"""The fused Adadelta and its clipping compared with PyTorch's, in Triton's interpreter or on a GPU."""
 
 import functools
 import io
@@ -11,7 +11,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta
 
-SIZES = [(5,), (4, 4), (7, 5), ()]  # with blocks of 16: less than one, one, several and a rest
+SIZES = [(5,), (4, 4), (7, 5), ()]  # blocks of 16 entries: a part of one, exactly one, 2 and a part
 CASES = [{"rho": 0.95, "eps": 1e-6}, {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1}]
 foreach = functools.partial(torch.optim.Adadelta, foreach=True)
 fused = functools.partial(FusedAdadelta, foreach=True)
@@ -24,16 +24,16 @@ def small_blocks(monkeypatch):
 
 
 def parameters(device):
-    """The last one is at an address that is no multiple of 16 bytes."""
+    """Returns parameters. The address of the last one is not a multiple of 16 bytes."""
     torch.manual_seed(0)
     odd = torch.randn(41, device=device)[1:]
     return [torch.nn.Parameter(x) for x in (*(torch.randn(s, device=device) for s in SIZES), odd)]
 
 
 def move(weights, rule, update):
-    """An update with norms that go up and down; one parameter at a time is without gradient.
+    """Makes an update, and returns the gradient norm, which varies by a factor of 100.
 
-    The gradient of a matrix is transposed in memory.
+    One parameter has no gradient. The gradient of a matrix is transposed in memory.
     """
     torch.manual_seed(10 + update)
     for place, weight in enumerate(weights):
@@ -69,7 +69,7 @@ def test_updates_are_those_of_pytorch(device, case):
 @ON_DEVICES
 @pytest.mark.parametrize(("first", "other"), [(fused, foreach), (foreach, fused)])
 def test_checkpoints_serve_both(device, first, other):
-    """What one has written the other resumes from, and itself to the same bits."""
+    """Each optimizer resumes from the other's checkpoint, and from its own with identical bits."""
     weights = parameters(device)
     rule = first([{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}], lr=0.7)
     for update in range(3):

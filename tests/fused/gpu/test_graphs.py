@@ -1,6 +1,6 @@
-"""The loss from graphs: equal to the plain equations, whatever the shapes, the order and the ranks.
+"""The loss from CUDA graphs equals that of the plain equations, for all shapes, orders and ranks.
 
-On a CPU the graphs compute over the buffers that a GPU would replay over.
+On a CPU the operations run again on the buffers that a GPU graph would use.
 """
 
 import copy
@@ -15,7 +15,7 @@ from nmt.fused.gpu.graphs import LossGraphs, pad_batch
 from tests.layers.nets import ON_GPU, batch, gradients, make
 
 DEVICES = ["cpu", ON_GPU]
-SHAPES = [  # ten padded ones, of which the fifth is that of the first
+SHAPES = [  # ten shapes after padding: the first and the fifth are padded to the same one
     ((6, 1, 4), (2, 5, 3)),
     ((3, 3, 2), (9, 4, 1)),
     ((5, 2, 7), (1, 1, 1)),
@@ -60,7 +60,7 @@ def test_gradients_are_those_of_the_equations_over_ten_shapes(scoring, device):
 
 
 def test_dropout_depends_on_the_seed_alone():
-    """As without graphs on the padded batch, at the capture and at later replays."""
+    """The loss equals that of the padded batch without graphs, at the capture and at replays."""
     nets = [make(recurrence="fused").train() for _ in range(2)]
     for part in (part for net in nets for part in net.modules() if isinstance(part, nn.Dropout)):
         part.p = 0.4
@@ -76,7 +76,7 @@ def test_dropout_depends_on_the_seed_alone():
         torch.testing.assert_close(losses[1], losses[0])
         drawn = gradients(nets[0])
         for name, gradient in gradients(nets[1]).items():
-            # a different number of sentences divides the loss
+            # `learn` divides by the number of sentences, which differs with padding.
             share = -(-len(words[0]) // 8) * 8 / len(words[0])
             torch.testing.assert_close(gradient, drawn[name] * share)
     assert found[0] == found[2]
@@ -124,7 +124,7 @@ def test_other_weights_and_frozen_ones_are_captured_anew():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_bf16_casts_the_weights_of_each_update(device):
-    """The casts of autocast are not kept from the batch that was captured."""
+    """A replay casts the current weights, and does not reuse the casts of the capture."""
     nets = [make(recurrence="fused", dtype=torch.float32).to(device) for _ in range(2)]
     graphs = rehearsed()
     for _ in range(3):

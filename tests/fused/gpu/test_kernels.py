@@ -1,4 +1,4 @@
-"""Triton's kernels against the steps in PyTorch operations, through Triton's interpreter or a GPU."""
+"""Triton kernels compared with PyTorch operations, in Triton's interpreter or on a GPU."""
 
 import pytest
 import torch
@@ -10,13 +10,13 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make
 
-ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # a vocabulary that ends within a block and within 16 bytes
+ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # the vocabulary ends within a block and within 16 bytes
 ON_DEVICES = pytest.mark.parametrize("device", DEVICES)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Units, positions, entries and words that are no multiple of a block."""
+    """Sets block sizes that do not divide the numbers of units, positions, entries and words."""
     for module, block, size in (
         (kernels.gates, "UNITS", 32),
         (kernels.likelihood, "WORDS", 16),
@@ -50,12 +50,12 @@ def test_what_the_probe_compares_over_several_blocks(scorer, dtype, device, smal
     [("scaled_dot", False), ("general", True), ("none", True)],
 )
 def test_whole_model(scoring, device, autocast):
-    """NLL and every gradient of fused recurrences on kernels and on PyTorch operations."""
+    """Kernels and PyTorch operations give the same NLLs and gradients in a fused network."""
     results = []
     for module in (steps, kernels):
         net = make(scoring, recurrence="fused", dtype=torch.float32, steps=module).to(device)
         if autocast:
-            net.decoder.readout.bias.data[0::2] += 3  # or rounding swaps maxout units
+            net.decoder.readout.bias.data[0::2] += 3  # otherwise rounding swaps maxout units
         with torch.autocast(device, torch.bfloat16, enabled=autocast):
             words = [part.to(device) for part in batch((3, 1), (2, 3))]
             net.loss(*words).backward()
@@ -71,7 +71,7 @@ def test_whole_model(scoring, device, autocast):
 
 
 def example(device, dtype=torch.float32, scale=1.0):
-    """Readouts, W_o and bias as `dtype` holds them, words, and weights with a 0 among them."""
+    """Returns readouts, W_o and bias rounded to `dtype`, words, and weights, one of them 0."""
     torch.manual_seed(0)
     rows = torch.randn(ROWS, MAXOUT)
     W_o = scale * torch.randn(VOCABULARY, MAXOUT)
@@ -98,7 +98,7 @@ def likelihood(module, parts, dtype, weight=None, with_gradients=True):
 @pytest.mark.parametrize("chunk", [3, ROWS])
 @pytest.mark.parametrize(("weighted", "scale"), [(True, 1.0), (True, 100.0), (False, 100.0)])
 def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, monkeypatch):
-    """NLLs and gradients as in float64, also where p underflows (NLLs of hundreds of nats)."""
+    """NLLs and gradients equal those of float64, even if p underflows (NLLs of hundreds of nats)."""
     for name in ("LOGITS_BYTES", "LOGITS_BYTES_GPU"):
         monkeypatch.setattr(output, name, chunk * VOCABULARY * 4)
     parts, weight = example(device, scale=scale)
@@ -107,14 +107,14 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
     assert torch.equal(found[0], likelihood(kernels, parts, torch.float32, weight, False)[0])
     assert not weighted or found[0][2] == 0
     for each, expected in zip(found, likelihood(steps, parts, torch.float64, weight), strict=True):
-        # logits of hundreds, and W_o itself in the gradient of the rows
+        # Logits are in the hundreds, and the gradient of the readouts contains W_o.
         atol = 3e-6 if scale == 1 else 3e-3
         torch.testing.assert_close(each.double(), expected, rtol=3e-6, atol=atol)
 
 
 @ON_DEVICES
 def test_likelihood_in_bf16(device, small_blocks):
-    """NLLs of products of bf16 are those of float64; PyTorch's operations lose over a thousandth."""
+    """NLLs of bf16 inputs are those of float64 with kernels; PyTorch operations are off by over 0.001."""
     parts, weight = example(device, torch.bfloat16, scale=4.0)
     found = likelihood(kernels, parts, torch.bfloat16, weight)
     exact = likelihood(steps, parts, torch.float64, weight)

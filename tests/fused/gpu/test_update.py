@@ -1,4 +1,4 @@
-"""An update as Lightning makes it, on a GPU that computes nothing: see `tests.helpers.fake_cuda`."""
+"""Lightning's updates on a simulated GPU that records launches (`tests.helpers.fake_cuda`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if not torch.backends.cuda.is_built() or find_spec("triton") is None:
 
 class Host(CPUAccelerator):
     def setup_device(self, device):
-        """Nothing to set up."""
+        """Does nothing."""
 
 
 class Updates(pl.Callback):
-    """What each update launched, from the end of the one before: its batch included."""
+    """Records the launches of each update, from the end of the previous one on."""
 
     def __init__(self, launches):
         self.launches = launches
@@ -48,7 +48,7 @@ class Updates(pl.Callback):
 
 
 class Loader:
-    """Batches in their order, their number not told in advance, as in a training."""
+    """Batches in order; as in training, the loader has no length."""
 
     def __init__(self, batches):
         self.batches = batches
@@ -58,7 +58,7 @@ class Loader:
 
 
 def updates(composer, folder, *typed, sizes, experiment="rnnsearch50", log_every=1000):
-    """The launches of each update at the paper's sizes, in bf16."""
+    """Returns the launches of each update at the paper's sizes, in bf16."""
     config = load(
         composer(
             f"+experiment={experiment}", "size=paper", "logger=none", "optimizer=adadelta",
@@ -99,17 +99,14 @@ def updates(composer, folder, *typed, sizes, experiment="rnnsearch50", log_every
     ],
 )
 def test_an_update_never_waits(experiment, typed, graphs, composer, tmp_path):
-    """Nothing is read by the CPU, tensors are where they meet, and all copies are queued."""
+    """The CPU reads nothing from the GPU, and all copies are asynchronous."""
     for made in updates(composer, tmp_path, *typed, experiment=experiment, sizes=((6, 3, 2),) * 2):
         assert made.blocking == []
         assert made.graphs == graphs
 
 
 def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
-    """What is logged after updates 3 and 6 is read there, and not again at every later update.
-
-    An update is counted from the end of `on_train_batch_end` of the one before.
-    """
+    """The CPU reads the logged values after updates 3 and 6, and at no other update."""
     made = updates(composer, tmp_path, sizes=((6, 3, 2),) * 8, log_every=3)
     assert [len(each.blocking) for each in made] == [0, 0, 4, 0, 0, 4, 0, 0]
 
@@ -122,11 +119,11 @@ def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
     ],
 )
 def test_the_length_of_an_update(words, allowed, composer, tmp_path):
-    """Kernels that the CPU launches, kernels in the graph, and what they all read and write.
+    """Limits the kernels and the memory traffic of an update, since both cost time.
 
-    One batch of 80 sentences of 8 or 30 words, in bf16, with Adadelta; bytes are in MiB. More costs time
-    at every update.
-    There is one stream, for warm-ups and captures of all shapes, and one pool.
+    `allowed` has the kernels that the CPU launches, those in the graph, the graphs, and the MiB that
+    both groups of kernels read and write. The batch has 80 sentences of 8 or 30 words. Warm-ups and
+    captures of all shapes share one stream and one pool.
     """
     sizes = ((80, words, words), (80, words - 1, words - 1), (6, 3, 2))
     first, made, other = updates(composer, tmp_path, sizes=sizes)

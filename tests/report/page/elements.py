@@ -1,4 +1,4 @@
-"""What a written page holds."""
+"""Parses the HTML of a page."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Elements(HTMLParser):
-    """The elements of a page and the text of its scripts by id."""
+    """The elements of a page, and the text of its scripts by id."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -38,12 +38,13 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Pa
     assert len(options) == 7
     for index in range(len(options)):
         drawn_after(page, "#length-chart", lambda i=index: page.select_option("#metric", index=i))
-        assert lines(page) >= 1  # some scores only the other system was computed by
+        assert lines(page) >= 1  # some scores exist for one system only
     drawn_after(page, "#length-chart", lambda: page.select_option("#metric", "bleu"))
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     bands = page.locator("#length-chart .concat_0_group .mark-area path")
     assert bands.count() == 3
-    assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6  # its parts
+    # Brevity penalty and precisions, of three groups each
+    assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
     assert bands.count() == 0
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
@@ -77,7 +78,7 @@ def test_another_test_set_changes_everything(page: Any) -> None:
     assert page.text_content("#length-data") != before
     assert page.is_visible("#scores_mine-table")
     assert not page.is_visible("#scores_newstest-table")
-    assert lines(page) == 0  # too few sentences for a curve, and buckets are points
+    assert lines(page) == 0  # too few sentences for a curve; buckets are shown as points
     assert page.locator("#length-chart .concat_0_group .mark-symbol path").count() == 28
 
 
@@ -99,7 +100,7 @@ def test_tables_sort_by_any_column(page: Any) -> None:
 
 
 def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) -> None:
-    """Less is better of the NLL; of the attention's entropy neither way is."""
+    """A lower NLL is better. The entropy of attention has no better direction."""
 
     def cell() -> Any:
         return page.locator("#significance tbody tr", has_text=SEARCH).first.locator("td").first
@@ -170,7 +171,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
 
 
 def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
-    """Twelve systems: the best, the worst and those that lose most; a name in the table adds one."""
+    """Of twelve systems, few are highlighted. A click on a name in the table adds a system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
     (tmp_path / "systems").mkdir()
@@ -189,7 +190,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
     page = opened.page
     page.wait_for_selector("#length-chart[data-drawn]")
     assert page.is_visible("#length-grey")
-    assert page.locator("nav a[href='#explorer-section']").count() == 0  # they have no attention
+    assert page.locator("nav a[href='#explorer-section']").count() == 0  # systems have no attention
     before = page.locator("#length-legend li").all_inner_texts()
     assert 2 <= len(before) <= 4
     assert {"s00", "s11"} <= {name.strip() for name in before}
@@ -207,7 +208,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
         found = page.locator("#length-chart .concat_0_group .mark-line path[stroke-width='4']")
         return int(found.count())
 
-    assert thick() == 1  # of the line whose name has the focus
+    assert thick() == 1  # the line of the focused name
     row.evaluate("(button) => button.blur()")
     assert thick() == 0
     page.locator("#retention_t-table button.line", has_text="s07").first.hover()
@@ -217,7 +218,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
 
 
 def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
-    """Lengths that are not reached are longer than all others."""
+    """A length that is not reached sorts after all others."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):
         heading.get_by_role("button").press("Enter")

@@ -1,4 +1,4 @@
-"""How the page looks and opens: colours, contrast, widths, keyboard, little and much in it."""
+"""The layout of the page: colours, contrast, widths, keyboard, and pages with few or many runs."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The models in the page, in a browser: typing, translating, lengthening, stepping, settings and links."""
+"""The page's models in a browser: translation, longer sentences, single steps, settings and links."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def live(chromium: Any, live_page: Path) -> Iterator[Any]:
 
 
 def translated_after(page: Any, act: Any) -> None:
-    """Acts, then waits until a translation that was asked for since is there."""
+    """Calls `act`, and waits for the translation that it starts."""
     before = int(page.get_attribute("html", "data-translated"))
     act()
     until(page, f"Number(document.documentElement.dataset.translated) > {before}")
@@ -135,7 +135,7 @@ def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: in
     box = {part: column.locator(f".{part}").bounding_box for part in ("written", "reading", "map")}
     assert 0 <= box["reading"]()["y"] - box["written"]()["y"] - box["written"]()["height"] < 20
     column.locator(".map").evaluate("(part) => part.scrollIntoView({ block: 'end' })")
-    assert 60 < box["reading"]()["y"] < 120  # below what stays at the top
+    assert 60 < box["reading"]()["y"] < 120  # below the bar at the top, which does not scroll
     assert box["map"]()["y"] + box["map"]()["height"] <= 901
     assert box["reading"]()["y"] + box["reading"]()["height"] < 0.6 * 900
 
@@ -148,7 +148,8 @@ def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> Non
     assert len(text.split()) > 2
     rows = live.locator("#live-table tbody tr")
     assert rows.last.locator("th").inner_text() == str(len(text.split()))
-    assert rows.last.locator("td").count() == 3  # nats per word of both, words not read of one
+    # Nats per word of both models, and unread words of RNNsearch
+    assert rows.last.locator("td").count() == 3
     count = rows.count()
     translated_after(live, lambda: live.click("#live-shorter"))
     assert live.input_value("#live-text") == "the agreement"

@@ -1,4 +1,4 @@
-"""A page made of what a stranger wrote runs nothing but its own two scripts."""
+"""A page built from hostile texts runs only its own two scripts."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The written page: what it holds, that it asks for nothing, and that no text becomes markup."""
+"""The written page: its content, no requests, and no text that becomes markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.report.page.elements import Elements
 
 @pytest.fixture(scope="module", autouse=True)
 def small_library() -> Iterator[None]:
-    """Bundling the charts takes seconds; here nothing draws them."""
+    """Replaces the chart library, which takes seconds to bundle and is not needed here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embed, "chart_library", lambda: "window.vegaEmbed = null;")
         yield
@@ -41,7 +41,7 @@ def page(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> El
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
-    """Runs of few sentences: RNNencdec and RNNsearch on two test sets."""
+    """Small runs of RNNencdec and RNNsearch on two test sets."""
     folder = tmp_path_factory.mktemp("small")
     for model in ("RNNencdec", "RNNsearch"):
         sets = ("newstest", "mine")
@@ -119,7 +119,8 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    for tag, count in (("tr", 3), ('th scope="col"', 2)):  # by length and training; scores
+    # Rows of the tables by length and of training, and headings of the tables of scores
+    for tag, count in (("tr", 3), ('th scope="col"', 2)):
         assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text
 
@@ -173,7 +174,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
 def test_models_are_put_in_as_many_as_fit(
     small: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One run a group; none of a run without a file of its model."""
+    """The page has one model per group, of runs whose folder has a model file."""
     for seed, run in enumerate(small, 1):
         assert run.folder is not None
         copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))

@@ -22,7 +22,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
     data = demo.packed("data")
     assert not re.search(r"/(tmp|work|home)/", str(data))
     page = DEMO.read_text(encoding="utf-8")
-    # the line that a person would type
+    # The page shows the command that a user types.
     assert "<code>python -m nmt.train +experiment=rnnsearch50" in page
     labels = {run["label"] for run in data["overview"]["runs"]}
     assert labels == {"RNNencdec-50", "RNNsearch-50"}
@@ -31,7 +31,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
 @IN_BROWSER[0]
 @IN_BROWSER[1]
 def test_its_models_translate_what_is_typed_and_made_longer(chromium: Any) -> None:
-    """RNNsearch reads the words of a sentence that has become three times as long."""
+    """RNNsearch still attends to the words after the sentence was made longer three times."""
     opened = Opened(chromium, DEMO)
     page = opened.page
     until(page, "document.documentElement.dataset.translated === '1'")

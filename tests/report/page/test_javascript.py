@@ -1,4 +1,4 @@
-"""The page's modules by themselves, under Node; how they work in a browser is in test_browser.py."""
+"""Unit tests of the page's modules under Node; the tests `test_browser_*` run them in a browser."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def test_modules(name: str) -> None:
 
 @pytest.mark.parametrize("folder", [FOLDER, ROOT / "nmt" / "report" / "page" / "js"])
 def test_lines_are_short_and_have_one_statement(folder: Path) -> None:
-    """As for Python, where ruff does it; `prettier --print-width 110` writes such lines."""
+    """The same limits as for Python. `prettier --print-width 110` formats JavaScript this way."""
     files = list(folder.rglob("*.mjs"))
     assert files
     for file in files:

@@ -1,4 +1,4 @@
-"""The page's arithmetic and search held to torch's with the same rounded weights, under Node."""
+"""The page's model and search under Node, compared with torch on the same rounded weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sentences(count: int, longest: int = 20) -> list[str]:
 
 
 def in_the_page(folder: Path, texts: list[str], *jobs: tuple[Model, dict[str, Any]]) -> list[Any]:
-    """The page's translations of all texts, for each model with settings of the page."""
+    """Returns the page's translations of all texts, for each model and its settings."""
     plain = {"beam_size": 1, "attention": "trained", "replace_unk": "none"}
     given = []
     for number, (trained, settings) in enumerate(jobs):
@@ -141,7 +141,7 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
 def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
     trained = drawn_model(dictionary={"zebra": "zèbre"}, seed=2)
     with torch.no_grad():
-        trained.network.output.bias[1] = 9.0  # it writes little else
+        trained.network.output.bias[1] = 9.0  # makes <unk> very probable
     text = "the zebra is constructor after the quagga"
     modes = ("none", "copy", "dictionary")
     same = rounded(trained)

@@ -1,4 +1,4 @@
-"""The page's tokenising, detokenising and subwords, held to Python's under Node."""
+"""The page's tokeniser, detokeniser and subwords under Node, compared with Python's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PIECES = [
 
 
 def awkward_lines(count: int) -> list[str]:
-    """Lines that hold every kind of character, joined with and without spaces."""
+    """Draws lines with every kind of character, joined with and without spaces."""
     draw = random.Random(7)
     lines = ["", " ", ".", "'", "a.", "a.'", "a. '", "a...b", "1,2,3,", ",1", "..a.. ."]
     while len(lines) < count:
