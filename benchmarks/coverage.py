@@ -73,7 +73,7 @@ FALLS: dict[str, Fall] = {
 
 @dataclass(frozen=True)
 class Seeds:
-    """How seeds differ: a factor per seed multiplies the probability of a right word."""
+    """Differences between seeds: a factor per seed multiplies the probability of a right word."""
 
     count: int = 1
     failing: float = 0.0  # probability that a seed fails
@@ -242,7 +242,7 @@ def holds(lost: Sequence[float | None], length: float | None, last: float) -> bo
 
 
 def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
-    """Computes the percentages of a row."""
+    """Simulates test sets, and returns the cells of one row: percentages, as described above."""
     expected = truth(plan)
     generator = np.random.default_rng(1)
     kept = expected.relative.at(LONG)
@@ -280,7 +280,7 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
         assert below is not None
         assert above is not None
         lost = [curve.lost(share) for share in LOST]
-        # Two systems translate the same documents: only in errors of their own do they differ.
+        # The second system translates the same documents, with other errors.
         low, high = difference(curve, draw_curve(lengths)).band()
         excludes_zero = bool(((low > 0) | (high < 0)).any())
         rows.append(
@@ -338,7 +338,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        # BLEU falls about as the square of the words that are right
+        # BLEU is about proportional to the square of the share of right words
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)

@@ -219,7 +219,7 @@ def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, 
 
 
 def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) -> str:
-    """Formats a score with its interval, or mean and deviation over runs; a dash unless all have it."""
+    """Formats a score with its interval, or mean and deviation over `runs`; a dash if a run lacks it."""
     values = rows["value"].dropna()
     if values.empty or len(values) < runs:
         return NONE
@@ -238,7 +238,7 @@ def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = ra
 
 def _digits(score: str) -> int:
     known = REGISTERED.get(score.removesuffix("_no_unk"))
-    return known.digits if known else 3  # of a recorded score that no longer exists
+    return known.digits if known else 3  # a recorded score may no longer exist
 
 
 def main() -> None:

@@ -201,7 +201,7 @@ def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
 
 
 def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesis]]:
-    """Searches with outputs as long as the sources: `</s>` comes neither earlier nor later."""
+    """Searches with outputs that are exactly as long as the sources."""
     settings = SearchConfig(beam_size=beam, min_ratio=1.0, max_ratio=1.0)
     with torch.autocast(words[0].device.type, torch.bfloat16, enabled=bf16):
         return beam_search(net, *words[:2], settings)

@@ -3,9 +3,10 @@
     python examples/probe.py RUN
     python examples/probe.py RUN --sentences 2000 --positions 20
 
-A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). It
-reads the vector that the decoder starts from: for RNNencdec all that the decoder is given of the
-sentence. Beside it stand the annotation of the position itself, and the most frequent word there.
+A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). Its input
+is the vector that the decoder starts from; the decoder of RNNencdec gets nothing else of the sentence. For
+comparison, a second probe reads the annotation of the position, and a baseline predicts the most
+frequent word there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) ->
 
 
 def accuracy(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], classes: int) -> float:
-    """Share of the test words that a probe of the training vectors reads."""
+    """Trains a probe, and returns the share of test words that it predicts correctly."""
     probe = fit_probe(*train, classes)
     return float((probe(test[0]).argmax(1) == test[1]).float().mean())
 
@@ -49,8 +50,8 @@ def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str
 
     Args:
         run: a run folder or a checkpoint.
-        sentences: that probes learn from; a quarter as many test them.
-        positions: first words of a sentence that are read.
+        sentences: number of sentences to train probes; a quarter as many test them.
+        positions: number of words, from the first, that are predicted.
     """
     model = nmt.load(run)
     texts = [

@@ -1,4 +1,4 @@
-"""Trains with a scoring function of one's own in a plain Lightning Trainer, beside the paper's.
+"""Trains models with your own scoring function and with the paper's, in a plain Lightning Trainer.
 
     python examples/scoring.py
     python examples/scoring.py regime=laptop trainer.max_steps=400

@@ -153,7 +153,7 @@ def plot_by_length(
 ) -> Figure:
     """Draws BLEU by sentence length as in the paper's Figure 2, one line per run.
 
-    Of more than eight systems each has a small panel with its band, the others in grey behind.
+    With more than eight systems, each has a small panel with its band; the other curves are grey.
 
     Args:
         comparison: returned by `nmt.compare`.

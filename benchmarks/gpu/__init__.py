@@ -6,7 +6,7 @@ import sys
 if "--rehearse" in sys.argv[1:]:  # read at the first import of torch and Triton
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["TRITON_INTERPRET"] = "1"
-# NVIDIA's containers set it: float32 products would use TF32, and be compared with exact ones
+# NVIDIA's containers set this variable, with which float32 products would use TF32.
 os.environ.pop("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", None)
 os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # keeps GPUs usable after a fork
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

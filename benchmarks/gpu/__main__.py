@@ -46,7 +46,7 @@ ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "repeat": (model.repeat, 20),
     "compile": (compile.check, 35),
 }
-LAST_LINES = 12  # of an error that are kept
+LAST_LINES = 12  # lines of an error message that are kept
 
 
 def main() -> None:

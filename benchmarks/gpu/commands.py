@@ -59,7 +59,7 @@ def short(setting: Setting, run: str, *overrides: str) -> list[str]:
 
 
 def train(setting: Setting, findings: Findings) -> None:
-    """Measures updates per second of `nmt.train` at paper sizes, in the way that it chooses."""
+    """Measures updates per second of `nmt.train` at paper sizes, with its choice of kernels and graphs."""
     clock = setting.folder / "clock.json"
     size = ["regime=tiny", "trainer.max_steps=8", "trainer.log_every_n_steps=4"]
     if not setting.rehearse:
@@ -72,11 +72,11 @@ def train(setting: Setting, findings: Findings) -> None:
 
 
 def ddp(setting: Setting, findings: Findings) -> None:
-    """Checks that one rank of DDP (NCCL on a GPU) trains to the bits of a device without.
+    """Checks that DDP with one rank (NCCL on a GPU) gives the same bits as training without DDP.
 
-    With Lightning's own settings: the gradients of our `ddp` are views of buckets, and the rounding of
-    their norm depends on where they begin. On a CPU some updates of DDP are rounded otherwise: a
-    rehearsal allows for it.
+    DDP has Lightning's own settings here: with ours, gradients are views of buckets, and the rounding of
+    their norm depends on where the views begin. In a rehearsal on a CPU, DDP rounds some updates
+    differently, which is allowed.
     """
     strategies = {"alone": "auto", "ddp": "ddp_find_unused_parameters_false"}
     started = [
@@ -88,7 +88,7 @@ def ddp(setting: Setting, findings: Findings) -> None:
 
 
 def resume(setting: Setting, findings: Findings) -> None:
-    """Checks that a killed and resumed run ends with the bits of one that was not; then uses it."""
+    """Checks that a killed and resumed run has the bits of an uninterrupted run; then uses the model."""
     straight = subprocess.Popen(short(setting, "straight"))
     process = subprocess.Popen(short(setting, "killed"))
     killed = setting.folder / "killed"

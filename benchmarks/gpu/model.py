@@ -14,8 +14,8 @@ from benchmarks.work import SCORING, pool
 from nmt.fused import backend_of
 from nmt.fused import steps as torch_steps
 
-LIMITS = {False: 1e-3, True: 0.05}  # against the plain loop in float32, in float32 and in bf16
-PADDED = {False: 1e-4, True: 0.02}  # with graphs against without, if they pad otherwise
+LIMITS = {False: 1e-3, True: 0.05}  # float32 and bf16, compared with the plain loop in float32
+PADDED = {False: 1e-4, True: 0.02}  # the same with and without graphs, if graphs add padding
 PRECISIONS = {False: "float32", True: "bf16"}
 TURNS = 3  # through the shapes: captured in the first, replayed in the others
 UPDATES = 20
@@ -34,7 +34,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
             expected = gradients_of(plain, words)
             for bf16 in (False, True):
                 net = setting.net(scoring=scoring, kernels=False)
-                backend_of(net).steps = steps  # an error of a kernel is not caught
+                backend_of(net).steps = steps  # errors of these kernels are not caught
                 fused = setting.trainer(net, bf16=bf16)
                 share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
@@ -44,8 +44,8 @@ def gradients(setting: Setting, findings: Findings) -> None:
 def graphs(setting: Setting, findings: Findings) -> None:
     """Compares updates with and without graphs: equal bits, if the graph adds no padding.
 
-    A graph divides the gradients by the number of sentences at the end, and the plain backward pass at
-    the beginning. A power of two rounds nothing.
+    The gradients are divided by the number of sentences after the replay of a graph, but at the start
+    of a plain backward pass. The result is the same if the number is a power of two.
     """
     rows = 8 if setting.rehearse else 64
     for scoring in ("additive", "dot", "none"):

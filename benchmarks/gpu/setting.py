@@ -64,7 +64,7 @@ class Setting:
         self.rows = 8 if rehearse else 80  # sentences of a batch
         # sentences and symbols of both sides, of the batches that are timed
         self.shapes = [(6, 5), (6, 9)] if rehearse else [(80, 30), (80, 50), (1024, 30)]
-        # of batches; graphs add no padding to the first two
+        # lengths of batches; graphs add no padding to the first two
         self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
         self.rounds = 2 if rehearse else 7
 

@@ -42,7 +42,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search
+SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # sizes of the search
 VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf16": ("fused", True)}
 
 

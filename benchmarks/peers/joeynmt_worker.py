@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 PAD, BOS, EOS = 1, 2, 3
-SHIFT = 4  # its special symbols come first; here </s> is 0 and <unk> is 1
+SHIFT = 4  # JoeyNMT's special symbols have the ids 0 to 3; in our batches </s> is 0 and <unk> 1
 
 
 def make(vocabulary: int) -> Any:

@@ -40,7 +40,7 @@ MOST_UPDATES = 1_000_000  # the CPU time ends the training earlier
 class Task(NamedTuple):
     """The text that a toolkit trains on, and its folder."""
 
-    folder: Path  # with the tokenised text, where a command runs
+    folder: Path  # has the tokenised text; commands run there
     seconds: int  # CPU time for training
 
     def train(self, command: Sequence[object], name: str) -> str:

@@ -1,8 +1,9 @@
 """How each compared toolkit does a piece of work, with its model that is most similar to RNNsearch.
 
-`own_order` is the order of a toolkit's own batches. `train` measures the seconds of an update, `search`
-those of a search whose outputs are as long as the sources: CPU time for one thread, else wall-clock time.
-`multiply_adds` is their number in the matrix products of an update, or with a beam of a search.
+`own_order` is the order of a toolkit's own batches. `train` measures the seconds of an update. `search`
+measures the seconds of a search whose outputs are as long as the sources. Both use CPU time for one
+thread, and wall-clock time for several. `multiply_adds` counts the multiply-adds in the matrix products
+of an update, or of a search if a beam is given.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class JoeyNMT:
 
 
 class Marian:
-    """Marian's program, started for each piece of work: the time of several updates minus one."""
+    """Marian's program, started for each measurement. An update is the time of several minus that of one."""
 
     version = MARIAN
     own_order = "sorted"
@@ -111,7 +112,7 @@ class Marian:
         return (times[1] - times[0]) / REPEATS
 
     def multiply_adds(self, words: Words, beam: int | None = None) -> float:
-        """Computes them from the sizes of the layers of `--type s2s`, as the program has no counter."""
+        """Computes the multiply-adds from the layers of `--type s2s`, since Marian has no counter."""
         n, e = self.size.hidden, self.size.embedding
         source = words[0].numel()
         target = words[2].numel()
@@ -120,7 +121,7 @@ class Marian:
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
         output = (e + n + 2 * n) * e + e * self.size.vocabulary
         forward = source * encoder + target * (beam or 1) * (units + attention + output)
-        return forward if beam else 3 * forward  # two products of the backward pass for each
+        return forward if beam else 3 * forward  # the backward pass has two products for each
 
 
 TOOLKITS: dict[str, type[JoeyNMT | Marian]] = {"joeynmt": JoeyNMT, "marian": Marian}

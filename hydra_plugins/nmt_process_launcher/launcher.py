@@ -364,7 +364,7 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
 
 
 def text_has_changed(config: DictConfig, results: Path) -> bool:
-    """Whether a finished job was trained or tested on another text than its files hold now."""
+    """Whether the text of a finished job has changed since the job ran."""
     text = (
         json.loads(results.read_text(encoding="utf-8")).get("text") if results.is_file() else None
     )

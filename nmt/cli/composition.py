@@ -85,7 +85,7 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
             if isinstance(node := OmegaConf.select(schema, path), DictConfig):
                 OmegaConf.set_struct(node, False)
         store.store(name=f"{command}_schema", node=schema)
-    # Saves time: Hydra deep-copies the store for each group in `--help`, but changes no copy.
+    # Without this, Hydra copies the store for each group in `--help`, although it changes no copy.
     vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in RESOLVERS:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
@@ -109,7 +109,7 @@ def choices(command: str) -> str:
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Returns a run's folder: the resumed run's, one named by the job's id, or a new one by the time."""
+    """Returns a run's folder: that of the resumed run, or one named by the job's id or by the time."""
     if resume not in (None, "auto"):
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
@@ -133,7 +133,7 @@ def _make_new_folder() -> str:
 
 
 def config_subfolder(folder: str) -> str | None:
-    """Returns where Hydra writes the configuration; a resumed run keeps its first one."""
+    """Returns where Hydra writes the configuration; a resumed run keeps its first configuration."""
     if rank() > 0:
         return None
     resumed = (Path(folder) / ".hydra").exists()
@@ -142,7 +142,7 @@ def config_subfolder(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def keeping_folder(folder: Path) -> Iterator[None]:
-    """Removes the configuration of a resumed run's command that is refused before it trains."""
+    """Removes the configuration that Hydra wrote if a command to resume is refused before it trains."""
     try:
         yield
     except InputError:

@@ -43,7 +43,7 @@ HABITS = {
 def exiting() -> Iterator[None]:
     """Ends the process with a message and an exit code if the block raises.
 
-    0: done; 1: failed, with a traceback; 2: refused, in one or two lines; 128 + signal: stopped by it.
+    0: done; 1: failed; 2: refused, with a message of one or two lines; 128 + signal: stopped by a signal.
     """
     try:
         yield

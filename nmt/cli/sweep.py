@@ -32,7 +32,7 @@ def comparison_pages() -> Iterator[None]:
     _sweeps.clear()
     try:
         yield
-    except InputError:  # refused: another sweep may work in the folder
+    except InputError:  # the sweep was refused: another sweep may write to the folder
         _sweeps.clear()
         raise
     finally:
@@ -48,7 +48,7 @@ def compare_sweep(sweep: Path) -> None:
     """
     command = command_line("compare", [f"runs=[{quoted(str(sweep))}]"])
     try:
-        if any(sweep.glob("*/")):  # a sweep that was refused has none
+        if any(sweep.glob("*/")):  # a refused sweep has no subfolders
             from nmt.config.commands import CompareConfig
             from nmt.report.comparison import build_comparison
             from nmt.report.write import write_comparison

@@ -1,4 +1,4 @@
-"""Code that a configuration names: what a checkpoint may name, and errors in one line."""
+"""Code that a configuration names: refuses what is not trusted, and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
     if not is_within(target, trust):
         return False
     if path.startswith("evaluation.scores."):
-        return True  # a class or an instance; anything else is refused as no score
+        return True  # a class or an instance of Score: `score_of_name` refuses anything else
     with errors_naming(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
-    return is_within(module, trust)  # `mine.os.system` starts with mine, but is code of os
+    return is_within(module, trust)  # `mine.os.system` starts with mine, but its code is in os
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

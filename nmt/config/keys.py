@@ -19,7 +19,7 @@ LIMITS = {
     "below": (operator.lt, "below"),
 }
 
-# Effects: what a key decides, and so who may change it in a run that exists
+# Effects: what a key changes, and therefore which command may change it in an existing run
 WEIGHTS = "weights"  # fixed: the weights and vocabularies fit no other value
 TRAINING = "training"  # what the model learns; ckpt_path may change it
 LENGTH = "length"  # when the training ends; resume may change it, too
@@ -33,7 +33,7 @@ RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
     """Declares a configuration key: default (value or section), one-line meaning, effect and bounds.
 
-    Without an effect it has that of its section; `inside` are the effects of a dictionary's entries.
+    Without an effect, a key has that of its section. `inside` has the effects of a dictionary's entries.
     Bounds are `choices`, or any of `LIMITS`; for a list they hold for each item.
     """
     metadata = {"meaning": meaning, "effect": effect, **bounds}

@@ -34,7 +34,7 @@ def load(composed: Any) -> Any:
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    # to an evaluation groups bring keys of a training run; `apply_overrides` refuses typed ones
+    # Groups add keys of a training run to an evaluation; `apply_overrides` refuses them as overrides.
     check_bounds(config, closed=not isinstance(config, CheckpointConfig))
     return config
 

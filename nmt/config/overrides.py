@@ -1,4 +1,4 @@
-"""Applies what is typed to the configuration of a checkpoint, and compares two configurations."""
+"""Applies overrides to the configuration of a checkpoint, and compares two configurations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def apply_overrides(
         composed: configuration of the running command, from defaults and `overrides`.
 
     Returns:
-        The configuration, and the overrides of a command that makes it again.
+        The configuration, and the overrides of a command that composes it.
 
     Raises:
         InputError: for a key or group that the command cannot change, or another experiment or regime.
@@ -133,7 +133,7 @@ def _compose(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
-    """Returns the keys that the files of chosen options set, and the files that these include."""
+    """Returns the keys that are set by the files of chosen options, and by files that these include."""
     names: set[str | None] = set()
     for each in groups:
         names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}
@@ -145,14 +145,14 @@ def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
     chosen = [file for file in files if file.config_path in names]
     _, repository = loader._parse_overrides_and_create_caching_repo(*arguments)
     config = loader._compose_config_from_defaults_list(chosen, repository)
-    plain: Any = OmegaConf.to_container(config)  # without its interpolations
+    plain: Any = OmegaConf.to_container(config)  # interpolations are not resolved
     return [key for key in flatten(plain, depth=2) if not key.startswith("hydra.")]
 
 
 def _changed_keys(had: dict[str, Any], was: dict[str, Any], has: dict[str, Any]) -> list[str]:
     """Returns the keys that differ between the compositions `was` and `has`.
 
-    A key that was typed stays: the stored configuration has another value than the composition.
+    Leaves out keys whose stored value `had` differs from `was`: the user had overridden them.
     """
     keys = [key for key in {**was, **has} if was.get(key) != has.get(key)]
     return [key for key in keys if key not in has or had.get(key) == was.get(key)]
@@ -202,7 +202,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[
 
 
 def is_within(path: str, prefixes: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `prefixes`, or in a section that is.
+    """Whether a dotted key is one of `prefixes`, or inside a section that is one of them.
 
     >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
     (True, False)
@@ -211,7 +211,7 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Flattens nested mappings to dotted keys, to a depth (0: any); empty sections have none.
+    """Flattens nested mappings to dotted keys, down to a depth (0: all levels); drops empty sections.
 
     >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
     ({'a.b': [1]}, {'a.b': {'c': 1}})

@@ -94,7 +94,7 @@ class TrainingSchedule:
     def share(self, update: int, micro: int, accumulate: int, rank: int, world: int) -> Rows:
         """Returns the rows of micro-batch `micro` (of `accumulate`) of an update on `rank` (of `world`).
 
-        Each of the n shares takes every n-th row of the sorted batch, so that all have about the
+        Each of the n shares takes every n-th row of the sorted batch, so that all shares have about the
         same lengths. Together they are the batch.
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]

@@ -92,7 +92,7 @@ def read_stored(cache: Path, name: str) -> Stored:
     try:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
         if facts.pop(CHECKSUM, None) not in (None, _checksum(folder, facts)):
-            raise ValueError("its files do not belong together")
+            raise ValueError("its files do not match their checksum")
         return Stored(open_rows(folder), facts)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(

@@ -44,7 +44,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's share of two updates of the first pool: a middle and the largest one."""
+        """Returns this rank's share of two updates of the first pool: of median size, and the largest."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()

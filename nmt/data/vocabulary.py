@@ -25,7 +25,7 @@ DECODER = decoders.ByteLevel()
 
 
 class Vocabulary(ABC):
-    """Base class of a shortlist of words and a set of subwords."""
+    """Base class of vocabularies: a shortlist of words, or a set of subwords."""
 
     kind: str
 

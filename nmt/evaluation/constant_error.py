@@ -35,10 +35,10 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # simulated systems that are averaged
-# of replaced, variation and clustered; more swaps would restore the order of words
+# Bounds of replaced, variation and clustered; more swaps would restore the order of words
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # of the search for rates
-BLEU_WEIGHT = 10  # of the mean log precision, compared with those of 1-grams and 4-grams
+BLEU_WEIGHT = 10  # weight of the mean log precision; those of 1-grams and 4-grams have weight 1
 CLOSE = 0.002  # the search ends when weighted log precisions differ by less
 
 
@@ -67,7 +67,7 @@ class References:
         numbers: dict[str, int] = {}
         texts = []
         most = max(map(len, references))
-        # a missing reference is the first again, which changes no statistic
+        # repeats the first reference for a missing one, which changes no statistic
         padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
         self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
         for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
@@ -154,11 +154,11 @@ def expected_precisions(rates: Rates) -> np.ndarray:
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # n words depend on 1 to n draws
+    # Draws are shared by clustered words, so n words depend on 1 to n draws.
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
-    # Two neighbours are swapped if their draw is a success and the draw before is none. n words keep
+    # Two neighbours are swapped if their draw is a success and the previous draw is not. n words keep
     # their order if all successes come first among n + 2 draws.
     successes = map(np.arange, range(5, ORDERS + 4))
     in_order = [np.sum(swapped**k * (1 - swapped) ** k[::-1]) for k in successes]
@@ -168,14 +168,14 @@ def expected_precisions(rates: Rates) -> np.ndarray:
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """Finds the rates that reproduce the summed BLEU statistics (10,) of a system.
 
-    Alternates between rates with the wanted expected precisions, and the precisions of errors drawn
-    with them: their distance to the expected ones corrects the expectation. If no rates reach all
-    precisions, the closest ones are returned, BLEU before the others.
+    Each round solves for rates with the wanted expected precisions, draws errors with these rates, and
+    corrects the expectation by the precisions of the draw. If no rates reach all precisions, the closest
+    rates are returned; BLEU counts most.
     """
     from scipy.optimize import least_squares  # takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-    # the quantile of the draws: exactly so many words are added or dropped
+    # This quantile of the draws adds or drops the exact number of words.
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def rates(values: np.ndarray) -> Rates:
@@ -210,8 +210,8 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
     """Yields the records of systems with constant error rates and the BLEU of a given system.
 
-    They have the same rates and other errors. They have no scores of text, since their errors are in
-    tokens, and none without unknown words.
+    All have the same rates, but different errors. They have no scores of ordinary text, since their
+    errors are in tokens, and no scores without unknown words.
 
     Args:
         records: records of the given system.

@@ -1,10 +1,9 @@
-"""Curves over length of one domain, and of several domains in one mix at every length.
+"""Curves over length of single domains, and of several domains in the same mix at every length.
 
-Where short sentences are of another domain than long ones, a curve over all of them shows both effects.
-The adjusted curve is a direct standardisation: at every length the sentences of a domain have the share
-of the weight that the domain has of all sentences. It takes the domains that have sentences at both ends
-of retention, and is known where each of them has at least `FEWEST_OF_DOMAIN` effective sentences, and all
-together as many as any curve needs.
+If short and long sentences come from different domains, a curve over all sentences mixes the effects of
+length and domain. The adjusted curve is a direct standardisation: at every length, a domain's weight is its
+share of all sentences. It uses the domains that have sentences at both ends of retention. It has a value
+where each of them has `FEWEST_OF_DOMAIN` effective sentences, and together as many as any curve needs.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ FEWEST_OF_DOMAIN = 5  # effective sentences of each domain in an adjusted curve
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
     """Computes the kernel of a domain's sentences; the others have the weight 0."""
     inside = domains_of(sentences).get(domain)
-    if inside is None:  # a score of some domains alone
+    if inside is None:  # no sentence of this domain has the score
         return Kernel(np.empty(0), np.empty((0, len(sentences.ids))), np.empty(0), scale.short)
     own = scale.kernel(sentences.lengths[inside])
     weights = np.zeros((len(own.lengths), len(sentences.ids)))
@@ -29,7 +28,7 @@ def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str
 
 
 def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
-    """Computes the kernel in which each of the `comparable_domains` has one share at every length."""
+    """Computes a kernel of the `comparable_domains`, whose shares do not depend on the length."""
     lengths = scale.kernel(sentences.lengths).lengths
     weights = np.zeros((len(lengths), len(sentences.ids)))
     known = np.ones(len(lengths), dtype=bool)
@@ -47,7 +46,7 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
 
 
 def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Selects the domains, as `domains_of`, with enough sentences of the short and the long length."""
+    """Selects domains, as `domains_of`, that have enough sentences at the short and the long length."""
     ends = scale.short, scale.long
     return {
         domain: inside

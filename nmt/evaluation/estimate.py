@@ -39,8 +39,8 @@ class Estimate:
 
     score: float
     resampled: np.ndarray  # (R,) its values on resamples
-    sentences: int  # from which it was computed
-    documents: int | None  # that were drawn; None: sentences were drawn
+    sentences: int  # number of sentences
+    documents: int | None  # number of documents, if documents were resampled; None: sentences were
     seeds: int  # runs of the smaller group
     error: float  # standard error over seeds and sentences, or over resamples with too few seeds
     df: float  # degrees of freedom of `error`
@@ -110,7 +110,7 @@ def combined(
         sentences: number of these sentences.
         documents: number of documents that the resamples drew; None: they drew sentences.
     """
-    # of a single run no copy, since there is an estimate for every length of every curve
+    # A single run is not copied, since there is an estimate for every length of every curve.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])

@@ -194,7 +194,7 @@ class Curve:
         np.ndarray
     ]  # (n, 1 + R, G) of each group: its runs on the sentences and on resamples
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,) sentences
-    documents: int | None = None  # that the resamples drew; None: they drew sentences
+    documents: int | None = None  # number of resampled documents; None: sentences were resampled
     influence: Callable[[], Any] = lambda: None  # linear terms (U, G) of the group's mean
 
     @property
@@ -348,7 +348,7 @@ def separate_curves(
     keys: Iterable[str],
     weights: Callable[[CommonSentences], Kernel],
 ) -> dict[str, dict[Name, Curve]]:
-    """Computes the same as `length_curves`, but each group's curves on all its own sentences."""
+    """Computes the same as `length_curves`, but uses all sentences of each group for its curves."""
     curves: dict[str, dict[Name, Curve]] = {}
     for name, runs in groups.items():
         for key, own in length_curves({name: runs}, keys, weights).items():

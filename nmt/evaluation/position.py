@@ -88,7 +88,7 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     cuts: dict[int, int] = {}
     index, column = len(words), len(hypothesis)
     while True:
-        cuts.setdefault(index, column)  # words before the first of the next reference stay here
+        cuts.setdefault(index, column)  # inserted words at a cut stay with the earlier sentence
         distance = table[index][column]
         different = index and column and written[column - 1] != words[index - 1]
         if index and column and distance == table[index - 1][column - 1] + different:

@@ -133,7 +133,7 @@ def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[
 def choose_kept(
     records: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
 ) -> list[int]:
-    """Chooses the sentences whose alignments are kept: the same in every run on a test set.
+    """Chooses the sentences whose alignments are stored: the same in every run on a test set.
 
     Within a length bucket sentences are ranked by a hash of their source text; the buckets take
     turns until `count` sentences are chosen.

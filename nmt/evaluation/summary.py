@@ -52,8 +52,8 @@ def compute_statistics(
 ) -> None:
     """Stores the statistics of a slow score in the records that lack them.
 
-    Our own scores of text are computed in several processes. A score of the user may use threads, as
-    torch's, which a fork does not survive.
+    Registered scores are computed in several processes. Scores of users are not: they may use threads,
+    such as torch's, which a fork lacks.
 
     Args:
         records: records of one test set, by the name of the run or system.
@@ -102,7 +102,7 @@ class Measured:
         compute_slow: whether to compute the statistics of slow scores that records lack.
 
     Attributes:
-        scores: scores by key, these two first.
+        scores: scores by key; BLEU and `bleu_no_unk` first.
         ids: (N,) ids of the sentences, ascending.
         lengths: (N,) lengths that select their buckets.
         documents: (N,) number of each sentence's document; None unless all records name one.

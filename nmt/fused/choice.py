@@ -37,9 +37,9 @@ class Way(NamedTuple):
 
 
 def possible_ways(kernels: bool | str, graphs: bool | str, usable: bool, fused: bool) -> list[Way]:
-    """Returns what `model.kernels` and `model.graphs` leave open, in order of preference.
+    """Returns the ways that `model.kernels` and `model.graphs` allow, in order of preference.
 
-    `usable` says whether kernels compute correctly, and `fused` whether the network is.
+    `usable` says whether kernels compute correctly, and `fused` whether the network is fused.
     """
 
     def possible(setting: bool | str, works: bool) -> list[bool]:
@@ -62,7 +62,7 @@ def fastest_way(
     for way in ways:
         backend.kernels = way.kernels and not broken
         took = seconds(network, words, way.graphs, clock)
-        broken = broken or backend.kernels != way.kernels  # a kernel has failed
+        broken = broken or backend.kernels != way.kernels  # the backend turns off failed kernels
         times[way] = math.inf if way.kernels and broken else took
         if times[way] * GAIN < times[best]:
             best = way
@@ -72,7 +72,7 @@ def fastest_way(
 
 
 def seconds(network: Network, words: Words, use_graphs: bool, clock: Clock) -> float:
-    """Returns the median time of forward and backward passes; infinity if they cannot run so."""
+    """Returns the median time of forward and backward passes; infinity if they fail."""
     device = words[0].device
     on_gpu = device.type == "cuda"
     graphs = LossGraphs(use_graphs, rehearse=not on_gpu)

@@ -51,7 +51,7 @@ def export_live(model: Model, folder: Path) -> None:
     """Writes `live.bin` if `report.live` requests it and the page can run the model."""
     if rank():
         return
-    (folder / FILE).unlink(missing_ok=True)  # from before this run was resumed
+    (folder / FILE).unlink(missing_ok=True)  # a resumed run may have an old file
     wanted = model.config.report.live
     parameters = sum(parameter.numel() for parameter in model.network.parameters())
     embedded_bytes = parameters * 4 // 3  # one byte per parameter, in base64

@@ -179,7 +179,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Eva
 
 
 def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[Record]:
-    """Force-decodes and translates every sentence of a test set; a rank's model is on its device.
+    """Force-decodes and translates every sentence of a test set, with the model on the rank's device.
 
     Returns:
         On every rank the record of each sentence (`nmt.evaluation.records`), in the order of the set;

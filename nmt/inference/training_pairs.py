@@ -45,7 +45,7 @@ def learn_dictionary(
     This includes words outside the shortlists. The model has attention, and no subwords.
     """
     network = model.network
-    assert isinstance(network, Network)  # an ensemble is not trained
+    assert isinstance(network, Network)  # not an ensemble: the model was just trained
 
     def work(indices: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
         batch = train.batch(rows[indices]).move_to(network.device)

@@ -115,7 +115,7 @@ class Translator(pl.LightningModule, ABC):
         self._measure({f"test/{name}": pairs for name, pairs in tests.items()})
 
     def _measure(self, splits: dict[str, Pairs | None], translated: int | None = None) -> None:
-        """Creates the metrics of texts, which are named as in logs."""
+        """Creates the metrics of each text; `splits` is keyed by the prefix of its logged names."""
         metrics = [HeldOutMetrics(self.config, *split, translated) for split in splits.items()]
         self.held_out = nn.ModuleList(metrics).to(self.device)
 
@@ -149,7 +149,7 @@ class Translator(pl.LightningModule, ABC):
     ) -> None:
         """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
-        `nmt.fused.gpu.adadelta` scales them itself, in the kernel that reads them.
+        `nmt.fused.gpu.adadelta` scales the gradients in its own kernel.
         """
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
@@ -181,7 +181,7 @@ class Translator(pl.LightningModule, ABC):
     def choose_way(self) -> Way:
         """Chooses kernels and graphs for the updates on a GPU, the same on all devices.
 
-        What the configuration leaves open is as in the checkpoint of a resumed run. In a new run,
+        A resumed run keeps the choice in its checkpoint, if the configuration allows it. In a new run,
         rank 0 times the possible ways on a batch of medium length.
         """
         trainer, backend = self._trainer, backend_of(self.network)
@@ -204,7 +204,7 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        self.kernels_failed &= model.kernels == "auto"  # who types `true` has mended them
+        self.kernels_failed &= model.kernels == "auto"  # with `true`, tries failed kernels again
         backend.kernels = self.way.kernels and not self.kernels_failed
         log.info("updates are computed with %s", Way(backend.kernels, self.way.graphs))
         if trainer is not None and largest is not None and self.way.graphs:
@@ -243,7 +243,8 @@ class Translator(pl.LightningModule, ABC):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restores the vocabularies, and on rank 0 the sums since the last log entry.
 
-        Lightning would restore the settings of the stored optimizer, too: other settings replace them.
+        Lightning would also restore the settings of the stored optimizer. If the configuration has other
+        settings, they replace the stored ones.
         """
         stored = checkpoint["nmt"]
         if "way" in stored:

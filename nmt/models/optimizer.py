@@ -53,11 +53,11 @@ def make_optimizer(
 def replace_optimizer(checkpoint: dict[str, Any], made: dict[str, Any], same_class: bool) -> None:
     """Puts another optimizer and schedule, as `make_optimizer` returns them, into a checkpoint.
 
-    The schedule stands at the checkpoint's update. The sums of an optimizer of the same class stay.
+    The schedule is advanced to the checkpoint's update. An optimizer of the same class keeps its state.
     """
     schedule = made["lr_scheduler"]["scheduler"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of steps without an update
+        warnings.simplefilter("ignore")  # torch warns of schedule steps without optimizer steps
         for _ in range(checkpoint["global_step"]):
             schedule.step()
     [before] = checkpoint["optimizer_states"]

@@ -47,7 +47,7 @@ def tuned_system(
     options = config.phrase_based
     progress = config.trainer["enable_progress_bar"]
     start = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)  # of a command that was interrupted
+    shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted command
     pairs = ((" ".join(pair["source"]), " ".join(pair["target"])) for pair in text.train)
     with timed("training the phrase-based system"):
         train_system(pairs, folder, options)

@@ -105,7 +105,7 @@ class Claim:
             return ends if len(ends.lengths) == 2 else replace(ends, lengths=ends.lengths[:0])
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        rows = 1.0 * inside[None][: int(inside.any())]  # without a sentence there is no value
+        rows = 1.0 * inside[None][: int(inside.any())]  # no row, and so no value, without sentences
         return Kernel(np.zeros(len(rows)), rows, rows.sum(axis=1))
 
 
@@ -119,7 +119,7 @@ class ClaimFile:
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
     make: str = ""  # overrides of every run
-    where: Mapping[str, Any] = field(default_factory=dict)  # for groups that do not set the key
+    where: Mapping[str, Any] = field(default_factory=dict)  # a group's own values replace these
     seeds: int = FEWEST_SEEDS  # seeds per group
 
     def members(
@@ -168,7 +168,7 @@ def read_claims(path: Path) -> ClaimFile:
         claims = {}
         for name, entry in raw["claims"].items():
             claims[name] = claim = Claim(**default | entry)
-            if claim.statistic != "score" and claim.score == "bleu":  # without brevity, too
+            if claim.statistic != "score" and claim.score == "bleu":  # also without brevity penalty
                 claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
         raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)

@@ -53,7 +53,7 @@ def draw_figures(
 
     Args:
         heatmaps: number of heatmaps per test set, of sentences from short to long.
-        captioned: whether the figures contain captions; else `captions.txt` has them, for papers.
+        captioned: whether figures contain captions; if not, `captions.txt` has them, for papers.
 
     Raises:
         InputError: if a file of a run cannot be read.

@@ -1,4 +1,4 @@
-"""Results as notebooks show them: HTML, with all text escaped; the curve is the figure of a paper."""
+"""HTML of results for notebooks, with all text escaped; comparisons include the figure for papers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SHORTENED = 200  # letters of a line in a terminal
 MAX_SENTENCES = 100  # of a list
 CELL = 15  # pixels
 LETTER = 6.5  # pixels: mean width of a letter
-SMALLEST = 0.005  # weight that is drawn
-HEAT = "#2a6fb0"  # seen on white and on black
+SMALLEST = 0.005  # smaller weights are not drawn
+HEAT = "#2a6fb0"  # visible on white and on black
 
 
 class NotebookComparison(Comparison):

@@ -125,14 +125,14 @@ def copy_notes(part: SetComparison) -> list[str]:
 
 
 def retention_notes(part: SetComparison, curves: Curves) -> list[str]:
-    """Says for which groups the retention of BLEU is unknown, and of which lengths there are too few."""
+    """Says for which groups the retention of BLEU is unknown, and at which lengths data is lacking."""
     short, long = part.scale.short, part.scale.long
     unknown: dict[str, list[str]] = {}
     for name in part.groups:
         curve = curves.get("bleu", {}).get(("score", name))
         ends = [x for x in (short, long) if curve is None or not np.isfinite(curve.at(x).score)]
         if curve is not None and ends == [long] and curve.lengths[-1] > short:
-            continue  # retention at the last length of the curve
+            continue  # retention is reported at the last length of the curve instead
         if ends:
             lengths = " and ".join(map(str, ends))
             unknown.setdefault(lengths, []).append(name)

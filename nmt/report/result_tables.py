@@ -164,7 +164,7 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
 def headline(comparison: Comparison, test_set: str) -> str:
     """Gives the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
-    Of many groups it names those with the lowest and highest; empty without a curve.
+    With many groups, only those with the lowest and the highest retention; empty without a curve.
     """
     frame = comparison.retention.query("set == @test_set and domain == ''")
     kept = frame[frame["statistic"] == RETAINED].set_index("name")

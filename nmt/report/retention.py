@@ -120,7 +120,7 @@ def retention_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `RETENTION`, without the set, for scores where higher is better.
 
-    Yields nothing if there are too few sentences of about the short length.
+    Leaves out curves without retention, such as those with too few sentences of the short length.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():

@@ -43,7 +43,7 @@ class SetComparison:
         measured: statistics of the sentences, by run.
         domains: names of several domains; empty unless every sentence has one.
         no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
-        outdated: keys whose stored scores are of other sentences than these.
+        outdated: keys of stored scores that were computed on other sentences.
         groups: the groups of seeds whose runs all have sentences; `members`: their statistics.
         controls: names of the groups, other systems first; each is compared with those before it.
     """
@@ -108,11 +108,11 @@ class SetComparison:
             measured.tables[NO_UNK.key][others] = np.nan
 
     def completed_scores(self) -> pd.DataFrame:
-        """Returns stored and missing scores; No UNK is on the sentences that all runs cover."""
+        """Returns stored scores, and computes missing ones; BLEU without unknown words is on `no_unk`."""
         tables = []
         for label, measured in self.measured.items():
             stored = self.stored[self.stored["run"] == label]
-            keys = list(measured.scores) if len(measured.ids) else []  # without: as stored
+            keys = list(measured.scores) if len(measured.ids) else []  # no records: no new scores
             anew = [key for key in keys if key in self.outdated or key not in set(stored["key"])]
             rows = [row for key in anew for row in measured.rows(self.name, key)]
             tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]

@@ -96,7 +96,7 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
 
 
 def distinct_names(files: Sequence[str]) -> list[str]:
-    """Shortens file names to what tells them apart: parts between dots that all share are dropped.
+    """Shortens file names: drops the parts between dots that all names share.
 
     >>> distinct_names(["news.Claude-3.5.de.xz", "news.GPT-4.de.xz"])
     ['Claude-3.5', 'GPT-4']
@@ -151,7 +151,7 @@ def find_languages(source: str, reference: str) -> list[str]:
 
 
 def is_language(text: str) -> bool:
-    """Whether a part of a file name is the code of a language, as far as its form tells."""
+    """Whether a part of a file name has the form of a language code."""
     return bool(re.fullmatch("[a-z]{2}", text)) and text not in COMMON_ENDINGS
 
 
@@ -183,7 +183,7 @@ def _parsed(file: Path, key: str, changed: int) -> pd.DataFrame:
     if ".jsonl" in file.suffixes:
         return pd.DataFrame(read_rows(file))
     with refuse_unreadable(f"{key}={file}", "a table with a heading"):
-        # names stay text, as "50" or "NA"; in a table of one column an empty line is a missing number
+        # Names such as "50" or "NA" stay text. In a table of one column an empty line is a missing number.
         return pd.read_csv(
             file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
             keep_default_na=False, na_values=[""],

@@ -42,7 +42,7 @@ from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
-DESCRIBED = ("document", "domain")  # what columns of the metadata name
+DESCRIBED = ("document", "domain")  # properties of a line that columns of the metadata name
 NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
 WINDOW = 10  # lines on either side of a break that are compared
 
@@ -50,7 +50,7 @@ WINDOW = 10  # lines on either side of a break that are compared
 class FromFile(Ratio):
     """A number per sentence from another tool, kept in the records; the score of a set is the mean.
 
-    `higher_is_better` is None, since the file does not say it.
+    `higher_is_better` is None, since the file does not say which direction is better.
     """
 
     higher_is_better = None
@@ -64,15 +64,15 @@ class FromFile(Ratio):
 class TestText:
     """A test set whose sentences systems translate."""
 
-    records: list[Record]  # its sentences, without a translation (`nmt.evaluation.records`)
+    records: list[Record]  # the sentences, without translations (`nmt.evaluation.records`)
     reference_tokeniser: Tokeniser
     tokenised: bool = False  # whether systems write tokens
     languages: Sequence[str] | None = None  # source and target language
 
     def aligned(self, lines: Sequence[str], key: str) -> Sequence[str]:
-        """Returns a line of a system's output per sentence, from such lines or one per source line.
+        """Returns the output line of each sentence, given lines per sentence or per source line.
 
-        Pairs with an empty side are not in the test set, but have lines in the source file.
+        Pairs with an empty side have a line in the source file, but are not in the test set.
         """
         sentences = len(self.records)
         indices = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]

@@ -17,9 +17,9 @@ LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,", 
 class Cell(NamedTuple):
     """A number for people."""
 
-    text: str = NONE  # a dash if it is missing
-    beside: str = ""  # its interval or deviation
-    value: float | None = None  # by which a page sorts; None if missing
+    text: str = NONE  # the formatted number; a dash if it is missing
+    beside: str = ""  # interval or deviation
+    value: float | None = None  # the page sorts by it; None if missing
 
     def __str__(self) -> str:
         return f"{self.text} {self.beside}".strip()

@@ -80,7 +80,7 @@ def best_continuations(
     count = int(widths.max()) + SPARE
     candidates, bound = _inspect_cells(count, logits, best, normaliser, totals, stripes)
     kept = _best(candidates, widths)
-    # A word of another cell scores `bound` at most. Is that certainly less than what was kept?
+    # A word of another cell scores at most `bound`, which must be clearly below all kept scores.
     lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
     slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
     unsure = (bound >= lowest - slack) & (bound > -np.inf)

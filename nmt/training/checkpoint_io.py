@@ -16,7 +16,7 @@ from nmt.utils.files import write_atomically
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes to a temporary file, then renames it, unlike Lightning's checkpoint plugin.
 
-    A kill or a full disk at any moment leaves the previous checkpoint. After a validation with the best
+    A kill or a full disk never damages the previous checkpoint. After a validation with the best
     score, two checkpoints hold the same training state. The second file is then a hard link to the first.
     Replacing one leaves the other as it is, because files are renamed and never changed in place.
     """

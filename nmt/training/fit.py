@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-FAILED_GPU = re.compile(  # not one that is full, or too old for this PyTorch
+FAILED_GPU = re.compile(  # excludes GPUs without free memory, or too old for this PyTorch
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
@@ -120,7 +120,7 @@ class Training:
                 # `weights_only` is an option of torch.load: the optimizer is restored, too
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException as error:
-            if isinstance(error, MisconfigurationException):  # such as a score that nobody logs
+            if isinstance(error, MisconfigurationException):  # such as a monitor that is not logged
                 raise InputError(first_line(error)) from error
             if isinstance(error, RuntimeError) and FAILED_GPU.search(str(error)):
                 raise RunError(self._gpu_failure(error)) from error

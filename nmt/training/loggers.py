@@ -72,7 +72,7 @@ def connect(logger: Logger) -> None:
             first_line(error),
             logger.save_dir,
         )
-        wandb.teardown()  # its process still holds the id of the run
+        wandb.teardown()  # W&B's process still uses the id of the run
         logger._offline = True
         logger._wandb_init |= {"mode": "offline", "resume": None}
         _ = logger.experiment

@@ -19,16 +19,16 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import RunError, describe_exit, exit_at_once
 
 POLL_S = 0.2
-ENDING_S = 3  # that a rank needs to end after the failure of another
+ENDING_S = 3  # time for a rank to end after the failure of another rank
 
 
 class RankLauncher(_SubprocessScriptLauncher):
     """Lightning's launcher, but a failure of one rank ends the run with a message.
 
-    Lightning kills rank 0 without one. It also changes torch's threads, which `threads` sets.
+    Lightning's launcher kills rank 0 without a message. It also changes torch's threads, which `threads` sets.
 
-    A rank waits for the others in C++, where Python cannot call its signal handlers. Until all ranks have
-    joined there is nothing to save, and a thread ends the process upon a signal.
+    A rank waits for the others in C++, where Python cannot call signal handlers. So until all ranks have
+    joined, a thread ends the process upon a signal; there is nothing to save yet.
 
     Args:
         strategy: the Trainer's strategy.
@@ -60,7 +60,7 @@ class RankLauncher(_SubprocessScriptLauncher):
                 signal.set_wakeup_fd(sent)
             self._watcher = threading.Thread(target=self._watch, args=(received,), daemon=True)
             self._watcher.start()
-        if self.stop is not None and self.stop.number:  # it came before there was a watcher
+        if self.stop is not None and self.stop.number:  # the signal came before the watcher started
             raise self.stop.interrupted(self.stop.number)
         environment = self.cluster_environment
         environment.validate_settings(num_devices=self.num_processes, num_nodes=self.num_nodes)
@@ -70,7 +70,7 @@ class RankLauncher(_SubprocessScriptLauncher):
             return function(*args, **kwargs)
         except BaseException as error:
             self._ending = True
-            if isinstance(error, RuntimeError):  # such as a connection that another rank has closed
+            if isinstance(error, RuntimeError):  # such as a connection that a failed rank closed
                 end = time.monotonic() + ENDING_S
                 while not (failure := self._failure()) and self.procs and time.monotonic() < end:
                     time.sleep(POLL_S)
@@ -86,13 +86,13 @@ class RankLauncher(_SubprocessScriptLauncher):
         while not self._ending:
             if select.select([received], [], [], POLL_S)[0]:
                 number = os.read(received, 1)[0]
-                time.sleep(POLL_S)  # where Python runs, the signal's handler may end the run itself
+                time.sleep(POLL_S)  # outside C++ the signal's handler may end the run first
                 waits = not torch.distributed.is_initialized() and not self._ending
                 if self.stop and number in SIGNALS and waits and not self.stop.ended:
                     self.kill(signal.SIGKILL)
                     self.stop.exit(number, f"rank {rank()}: ")
             elif failure := self._failure():
-                end = time.monotonic() + ENDING_S  # for this rank to say what has failed
+                end = time.monotonic() + ENDING_S  # lets this rank report its own error first
                 while not self._ending and time.monotonic() < end:
                     time.sleep(POLL_S)
                 if not self._ending:

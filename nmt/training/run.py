@@ -258,7 +258,7 @@ def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
         raise InputError(
             f"resume={resume}: a run resumes in its own folder; leave out hydra.run.dir"
         )
-    # a kill between the first two writes leaves only best.ckpt
+    # The first validation writes best.ckpt, then last.ckpt: a kill in between leaves only best.ckpt.
     kept = [path for path in (folder.last, folder.best) if path.is_file()]
     if resume is not None and kept:
         return kept[0]

@@ -2,7 +2,7 @@
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal takes effect between updates. At any other time the run ends at once, since
-everything worth keeping is on disk; `nmt.training.rank_launcher` sees to it while ranks join. A Ctrl-C
+everything worth keeping is on disk. While ranks join, `nmt.training.rank_launcher` ends the run. A Ctrl-C
 after an earlier signal ends the run at once.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM gives a

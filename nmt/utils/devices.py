@@ -88,8 +88,8 @@ def set_threads(threads: int | str, accelerator: str, units: int, processes: int
     """Sets the CPU threads of this process, and returns their number.
 
     `auto` means one with a GPU. On a CPU the number depends on the machine and the layers, not on the
-    load, so that a command is deterministic; it is one where waiting threads would spin, as in a
-    notebook that imported torch first.
+    load, so that a command is deterministic. It is one if waiting threads would spin, as in a notebook
+    that imported torch before nmt.
 
     Args:
         threads: a number, or `auto`.
@@ -115,8 +115,8 @@ def map_batches(
     has already run in the parent.
 
     Args:
-        function: must not change state that its calls share, and sets its own gradient mode and
-            autocast, which each thread has for itself.
+        function: must not change state that its calls share. It sets gradient mode and autocast, since
+            each thread has its own.
         workers: number of threads; ignored on a GPU, where one thread works.
         device: where `function` computes.
     """

@@ -61,7 +61,7 @@ def write_json(path: Path, content: Any) -> None:
 def matching(pattern: str | Path) -> list[Path]:
     """Returns the existing path, or the sorted paths that match the glob; `~` is the home folder.
 
-    The part of a glob that exists is taken literally, since folders may have brackets in their names.
+    The folders at the start of a glob that exist are taken literally: their names may have brackets.
     """
     path = Path(pattern).expanduser()
     if path.exists():

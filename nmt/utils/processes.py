@@ -17,9 +17,9 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEWEST_SENTENCES = 2000  # of all items; with fewer a fork costs more than it saves
+FEWEST_SENTENCES = 2000  # below this total, starting processes costs more than it saves
 
-_work: tuple[Callable[[Any], Any], Sequence[Any]]  # of a worker: the function, the items
+_work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items, set in each worker
 
 
 def map_in_processes(
@@ -27,9 +27,9 @@ def map_in_processes(
 ) -> Iterator[Result]:
     """Yields the results in the order of the items; only results are copied between processes.
 
-    The workers are forks of this process, one a core, which see all its objects. Elsewhere than on Linux,
-    where a fork is not safe, and for one item or core or few sentences, this process does the work.
-    `function` must not use threads, such as OpenMP's: those of this process are not in its forks.
+    The workers are forks of this process, one per core, so they see all its objects. This process does the
+    work itself if there is one item or one core, if `sentences` (of all items) is small, or if the system
+    is not Linux, since forks are safe only there. `function` must not use threads, which forks lack.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
@@ -40,11 +40,11 @@ def map_in_processes(
         warnings.catch_warnings(),
         ProcessPoolExecutor(workers, context, _start_worker, (function, items)) as pool,
     ):
-        # Python warns of a fork beside threads: `function` takes no lock of theirs
+        # Python warns of forks in a process with threads; `function` uses none of their locks.
         warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
         try:
             yield from pool.map(_apply, range(len(items)))
-        except BaseException:  # such as a signal: what has begun is not waited for
+        except BaseException:  # such as a signal; does not wait for running work
             for worker in pool._processes.values():
                 worker.terminate()
             raise
@@ -53,7 +53,7 @@ def map_in_processes(
 def _start_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     global _work
     _work = function, items
-    for number in (signal.SIGINT, signal.SIGTERM):  # the parent says what a signal means
+    for number in (signal.SIGINT, signal.SIGTERM):  # only the parent handles signals
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

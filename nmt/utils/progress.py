@@ -13,7 +13,7 @@ from nmt.utils.environment import rank
 from nmt.utils.text import counted
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of a notebook without ipywidgets, where bars are text
+    warnings.simplefilter("ignore")  # tqdm warns in notebooks without ipywidgets
     from tqdm.auto import tqdm
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ class Stage(tqdm):
 
     Args:
         title: what is done, such as `translating test`.
-        total: the amount of work; None if unknown, then a count, where it does not run into output.
-        unit: what is counted, in the singular; empty: nothing.
+        total: the amount of work; None if unknown: then a count is shown, unless stdout is a terminal.
+        unit: what is counted, in the singular; empty: nothing is counted.
         shown: whether to show the stage at all.
     """
 

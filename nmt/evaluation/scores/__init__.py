@@ -15,7 +15,7 @@ from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "score_of_name"]
 
-# not a choice of evaluation.scores: models with shortlists always have it
+# cannot be chosen in evaluation.scores: models with shortlists always have this score
 NO_UNK = bleu.BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
@@ -49,8 +49,8 @@ def choose_scores(
     """Returns the scores of these names; BLEU is always included and first.
 
     Args:
-        names: names of `REGISTERED`, or MODULE.NAME of a subclass of `Score` or an instance, in any
-            module, which is imported. `default`, and None: the scores that are on by default.
+        names: names of `REGISTERED`; `default` for the scores that are on by default (as None); or
+            MODULE.NAME of a subclass of `Score` or an instance. The module is imported.
         key: configuration key, for the message.
         language: target language, which selects the tokenisers of text scores.
 
@@ -70,7 +70,7 @@ def choose_scores(
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """Returns one score: of `REGISTERED`, `bleu_no_unk`, or MODULE.NAME. Raises like `choose_scores`."""
+    """Returns the score of a name of `REGISTERED`, `bleu_no_unk` or MODULE.NAME; raises InputError."""
     known = {**REGISTERED, NO_UNK.key: NO_UNK}
     if name in known:
         return known[name]

@@ -44,9 +44,9 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    After a failed capture, logs a warning and computes every loss without graphs; after one that
-    lacked memory, the losses of its shape. Batches are still padded, since the masks of dropout depend
-    on their shape.
+    After a failed capture, logs a warning and computes every loss without graphs. If only memory was
+    lacking, losses of other shapes keep their graphs. Batches are still padded, since the masks of
+    dropout depend on their shape.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.

@@ -50,7 +50,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
                 "title": heading(about),
                 "digits": about["digits"],
                 "higher_is_better": about["higher_is_better"],
-                "ratio": about["unit"] == "ratio",  # read against 1: its axis need not begin at 0
+                "ratio": about["unit"] == "ratio",  # near 1, so that its axis need not begin at 0
             }
             for key, about in comparison.about.items()
         },
