@@ -31,9 +31,9 @@ A key is set by typing `key=value` after a command, a group of keys by `group=op
 uv run python -m nmt.train +experiment=rnnsearch30 regime=tiny scoring=dot optimizer.lr=5e-4
 ```
 
-What is typed overrides the experiment, the experiment overrides the regime, and the regime the other groups.
-`python -m nmt.train --cfg job` prints the composed configuration, `--help` lists the groups. A misspelt key, a value of
-the wrong type or one out of its bounds ends the command with exit code 2 and one or two lines that name it.
+Overrides win over the experiment, the experiment over the regime, and the regime over the other groups.
+`python -m nmt.train --cfg job` prints the composed configuration, and `--help` lists the groups. For a misspelt key,
+or a value of the wrong type or out of bounds, a command ends with exit code 2 and one or two lines that name the key.
 
 - Sections that are passed to a class, such as `trainer`, `callbacks` and `optimizer.options`, take any key of it.
 - `experiment` and `stress` are typed with a plus: `+experiment=rnnsearch50`.
@@ -43,8 +43,8 @@ the wrong type or one out of its bounds ends the command with exit code 2 and on
 """
 
 EFFECTS = """\
-The effect of a key says who may change it in a run that exists, and whether runs are compared without it. A key that is
-not listed, such as an argument of a class, has the effect of its section.
+The effect of a key says whether `resume` and `ckpt_path` may change it, and whether runs that differ in it count as
+different. A key that is not listed, such as an argument of a class, has the effect of its section.
 
 | effect | what the key decides | `resume` | `ckpt_path` | comparisons and sweeps |
 | --- | --- | --- | --- | --- |
@@ -53,20 +53,20 @@ not listed, such as an argument of a class, has the effect of its section.
 | length | when the training ends | changed | changed | other run |
 | tests | search, scores and test sets | changed | changed | other run |
 | machine | devices, folders and output | changed | changed | same run |
-| local | the same; `nmt.evaluate` never reads it from a checkpoint | changed | changed | same run |
+| local | the same as machine; `nmt.evaluate` never reads the key from a checkpoint | changed | changed | same run |
 
-Another `experiment` or `regime` is refused by both. Typed groups are composed in the stored experiment and regime.
-`nmt.evaluate`, `translate` and `score` refuse keys that they do not list below.
+Both refuse another `experiment` or `regime`. Hydra composes overrides of groups with the stored experiment and regime.
+`nmt.evaluate`, `translate` and `score` refuse keys that are not in their lists below.
 """
 INSIDE = "\n".join(
-    f"Of `trainer`, {', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}"
-    f" have the effect {effect}."
+    f"These arguments of `trainer` have the effect {effect}: "
+    f"{', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}."
     for effect in dict.fromkeys(TRAINER_EFFECTS.values())
 )
 
 
 def reference() -> str:
-    """docs/configuration.md."""
+    """Returns the content of docs/configuration.md."""
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         defaults = compose("train")
     options = (
@@ -98,12 +98,12 @@ def reference() -> str:
             own = [(path, entry) for path, entry in entries(schema) if path not in keys]
             shared = sorted({path.partition(".")[0] for path, _ in entries(schema) if path in keys})
             parts += [f"## Keys of nmt.{command}\n", _keys((p, _default(e), e) for p, e in own)]
-            parts.append(f"And of those above: {', '.join(f'`{each}`' for each in shared)}.\n")
+            parts.append(f"Also, as above: {', '.join(f'`{each}`' for each in shared)}.\n")
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _comment(file: Path) -> str:
-    """The first comment of an option's file."""
+    """Returns the first comment of an option's file, without its package and command lines."""
     lines = itertools.takewhile(lambda line: line[:2] == "# ", file.read_text().splitlines())
     return " ".join(line[2:] for line in lines if not line.startswith(("# @package", "# python")))
 
@@ -117,7 +117,7 @@ def _keys(
     rows: Iterable[tuple[str, Any, dataclasses.Field[Any]]],
     effect: Callable[[str], str] | None = None,
 ) -> str:
-    """A table of keys, each with its default and its field, and its effect."""
+    """Returns a table of keys, with their types, defaults, meanings and, if given, effects."""
     cells = []
     for path, default, entry in rows:
         plain = OmegaConf.to_container(default) if OmegaConf.is_config(default) else default

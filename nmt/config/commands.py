@@ -85,7 +85,7 @@ class LinesConfig(CheckpointConfig):
 class TranslateConfig(LinesConfig):
     """`nmt.translate`: what is printed for each line of standard input."""
 
-    scores: bool = key(False, "print the score, which ranks translations, and a tab before each")
+    scores: bool = key(False, "print the score of each translation, and a tab, before it")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
 
@@ -119,14 +119,18 @@ class CompareConfig:
     edges: list[int] | None = key(
         None, "last length of each bucket of source but the open one; null: by the text", minimum=1
     )
-    short: int | None = key(None, "length that retention divides by; null: by the text", minimum=1)
-    long: int | None = key(None, "length whose score it divides; null: by the text", minimum=2)
+    short: int | None = key(
+        None, "retention divides by the score at this length; null: by the text", minimum=1
+    )
+    long: int | None = key(
+        None, "retention divides the score at this length; null: by the text", minimum=2
+    )
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     document: str | None = key(
         None, "column of metadata, or of a JSONL source, that names the document of a line"
     )
     domain: str | None = key(
-        None, "column that names its domain: curves by domain, and adjusted for it"
+        None, "column that names the domain of a line: adds curves by domain, and adjusted ones"
     )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)

@@ -29,7 +29,7 @@ class TextConfig:
     )
     documents: str | None = key(
         None,
-        "file of a test set that names the document of each line; intervals then draw documents",
+        "file of a test set that names the document of each line; intervals then resample documents",
     )
     tokenised: bool = key(False, "the files are already tokenised: split them at spaces only")
     files: list[str] | None = key(
@@ -47,7 +47,9 @@ class TextConfig:
         choices=("natural", "by_length"),
     )
     skip: int | None = key(None, "pairs to skip at the start", minimum=1)
-    pairs: int | None = key(None, "pairs to read at most; of the grammar: to draw", minimum=1)
+    pairs: int | None = key(
+        None, "maximum number of pairs to read, or number to draw from the grammar", minimum=1
+    )
 
 
 @dataclass
