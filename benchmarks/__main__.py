@@ -9,7 +9,7 @@
 Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures
 are medians, and ratios are relative to the first version. Times are CPU seconds for one thread, and
 wall-clock seconds with two or more threads. `products_ms` is the time of the same matrix products alone,
-`multiply_adds` their number of multiply-adds, `over_products` how many times as long the work takes.
+`multiply_adds` their number of multiply-adds, and `over_products` the time of the work divided by theirs.
 """
 
 from __future__ import annotations

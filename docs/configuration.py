@@ -98,7 +98,9 @@ def reference() -> str:
             own = [(path, entry) for path, entry in entries(schema) if path not in keys]
             shared = sorted({path.partition(".")[0] for path, _ in entries(schema) if path in keys})
             parts += [f"## Keys of nmt.{command}\n", _keys((p, _default(e), e) for p, e in own)]
-            parts.append(f"Also, as above: {', '.join(f'`{each}`' for each in shared)}.\n")
+            parts.append(
+                f"Also keys of these sections above: {', '.join(f'`{each}`' for each in shared)}.\n"
+            )
     return "\n".join(parts).rstrip() + "\n"
 
 

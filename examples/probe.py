@@ -46,7 +46,7 @@ def accuracy(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], classes:
 
 
 def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str, float]]:
-    """For each position the accuracies of the probes, and of the most frequent word.
+    """Returns, for each position, the accuracies of the probes and of the most frequent word.
 
     Args:
         run: a run folder or a checkpoint.

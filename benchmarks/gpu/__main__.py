@@ -92,7 +92,7 @@ def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
     process.start()
     process.join(seconds)
     alive = process.is_alive()
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # with what it has started
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # includes child processes
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.join()
     error = [f"ended after {seconds:.0f} seconds" if alive else f"exit code {process.exitcode}"]

@@ -36,8 +36,8 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups without and with the overrides. What differs,
-    and what the files of typed groups set, replaces the stored values.
+    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. Keys that
+    differ, and keys set by the files of the groups in the overrides, replace the stored values.
 
     Args:
         stored: configuration of the checkpoint; not changed.

@@ -47,9 +47,7 @@ class Rates:
     """Errors per word of the reference."""
 
     replaced: float  # mean rate of replaced words, between 0 and 1
-    variation: (
-        float  # its standard deviation between sentences, as a share of the largest possible one
-    )
+    variation: float  # standard deviation of this rate over sentences, as a share of its maximum
     clustered: float  # probability of an error like the word before it; negative: rate of swaps with the next
     added: float  # words repeated per word; negative: words dropped per word
 
@@ -175,7 +173,7 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     from scipy.optimize import least_squares  # takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-    # This quantile of the draws adds or drops the exact number of words.
+    # As many draws are below this quantile as words must be added or dropped.
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def rates(values: np.ndarray) -> Rates:

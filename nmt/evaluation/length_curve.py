@@ -189,7 +189,7 @@ class Curve:
     The value of two groups (`ComparedCurve`) is the first mean minus the second.
     """
 
-    kernel: Kernel  # of the sentences
+    kernel: Kernel  # weights of the sentences
     samples: Sequence[
         np.ndarray
     ]  # (n, 1 + R, G) of each group: its runs on the sentences and on resamples

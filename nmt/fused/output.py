@@ -142,7 +142,7 @@ def chunked_nll(
         else:
             accumulate_sum(grads.W_o, torch.mm(grad.t(), rows[chunk]), first=chunk.start == 0)
         accumulate_sum(grads.bias, grad.sum(0), first=chunk.start == 0)
-    if grads is not None:  # without padding
+    if grads is not None:  # removes the padding
         vocabulary, maxout = W_o.shape
         grads = Gradients(
             grads.rows[:count, :maxout], grads.W_o[:vocabulary, :maxout], grads.bias[:vocabulary]

@@ -33,7 +33,7 @@ LETTER = 0.058  # inches: mean width of a letter in the legend
 LEGEND_LINE = 0.14  # inches
 MANY = 8  # lines that one panel can show
 SMALL = (1.1, 0.85)  # inches: a panel of `systems_figure`
-ABREAST = 5  # such panels
+ABREAST = 5  # panels per row of `systems_figure`
 FAINT = "#CCCCCC"
 
 

@@ -16,7 +16,7 @@ from nmt.report.style import shown
 from nmt.report.table import number
 
 SHORTENED = 200  # letters of a line in a terminal
-MAX_SENTENCES = 100  # of a list
+MAX_SENTENCES = 100  # sentences of a list that are shown
 CELL = 15  # pixels
 LETTER = 6.5  # pixels: mean width of a letter
 SMALLEST = 0.005  # smaller weights are not drawn

@@ -63,7 +63,7 @@ class Drawing(Figure):
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Returns the file, and its size in pixels of the page: half of its own, to be sharp."""
+        """Returns the PNG, and the size to show it at: half of its pixels, so that it looks sharp."""
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=2 * SCREEN_DPI, bbox_inches="tight", pad_inches=0.05)
         width, height = struct.unpack(">II", file.getvalue()[16:24])

@@ -1,4 +1,4 @@
-"""Finds the files of other systems' output, what they are named, and reads texts and tables."""
+"""Finds and names the output files of other systems, and reads texts and tables."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _is_set(name: str, sets: Sequence[str]) -> bool:
 
 
 def _files_by_name(patterns: Any) -> dict[str, Output]:
-    """Finds the files of patterns; their names without what all have in common name the systems."""
+    """Finds the files of patterns, and names each system by the part of its file name that differs."""
     files: list[Path] = []
     for pattern in as_list(patterns):
         found = [file for file in matching(pattern) if file.is_file()]

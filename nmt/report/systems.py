@@ -141,7 +141,7 @@ def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence
 
     own = np.array([similarity(i, i) for i in range(len(references))])
     shifted = np.array([similarity(i + shift, i) for i in range(len(references))])
-    before = np.convolve(own, np.ones(WINDOW))[: len(own)]  # of the last WINDOW lines
+    before = np.convolve(own, np.ones(WINDOW))[: len(own)]  # sums over WINDOW lines
     after = np.convolve(shifted[::-1], np.ones(WINDOW))[: len(own)][::-1]
     scores = np.concatenate([[0.0], before]) + np.concatenate([after, [0.0]])
     return int(np.argmax(scores)) + 1

@@ -1,6 +1,7 @@
 """Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels show what `nmt.training.result_logging` and the training log. `wandb-workspaces` is an extra.
+The panels show metrics of the training, and those that `nmt.training.result_logging` logs at the end. The
+package `wandb-workspaces` is an extra.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Training:
         }
 
     def _way(self) -> dict[str, bool]:
-        """Returns whether updates used kernels at the end, and graphs."""
+        """Returns whether updates used graphs, and whether they still used kernels at the end."""
         return {**self.model.way._asdict(), "kernels": backend_of(self.model.network).kernels}
 
     def _on_sample(

@@ -35,7 +35,7 @@ def git_commit(package: Path = PACKAGE) -> str | None:
         return subprocess.check_output(command, text=True, timeout=20, stderr=subprocess.DEVNULL)
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # not of a copy in another repository
+        git("ls-files", "--error-unmatch", "__init__.py")  # fails for a copy in another repository
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-Record = Mapping[str, Any]  # of a sentence, see nmt.evaluation.records
+Record = Mapping[str, Any]  # record of a sentence (nmt.evaluation.records)
 
 
 class Score(ABC):
