@@ -181,7 +181,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     ],
   };
   const narrow = width < 500;
-  const many = main.names.length > MANY; // the table below, their legend, is seen with the chart
+  const many = main.names.length > MANY; // lower charts keep the table below, their legend, visible
   const beside = parts.map((part) =>
     lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: many ? 110 : 160 }),
   );

@@ -21,7 +21,7 @@ export function layout(source, target, room, foot = 6) {
     const label = textWidth(source.map(short), font);
     const top = Math.round(label * Math.sin((slant * Math.PI) / 180)) + 14;
     const flat = Math.cos((slant * Math.PI) / 180);
-    // how far a label reaches beyond its column: the last one is short
+    // how far each slanted label reaches beyond the last column; the label of `</s>` itself is short
     const beyond = source.map(
       (word, j) => textWidth([short(word)], font) * flat - (source.length - 1 - j) * 11,
     );

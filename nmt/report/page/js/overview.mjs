@@ -81,7 +81,7 @@ export function startOverview(overview) {
   }
   const lookOf = (groups) => (name) => (groups ? look.groups : look.runs).get(name);
 
-  const lights = new Map(); // by what is drawn, so that a choice stays
+  const lights = new Map(); // spotlight of each chart, so that colours stay when a chart is drawn again
   function lightOf(names, groups, curves) {
     const shown = JSON.stringify([set.value, groups, names]);
     if (!lights.has(shown)) lights.set(shown, spotlight(names, chosen(curves), lookOf(groups)));
@@ -89,7 +89,7 @@ export function startOverview(overview) {
   }
 
   async function lengthChart() {
-    // a score, of a domain too, or its difference or ratio to a control
+    // kind: a score, a score by domain, or the difference or ratio to a control
     const [kind, control] = compared.value.split("\n");
     const groups = together.checked || kind !== "score";
     const rows = (key) =>

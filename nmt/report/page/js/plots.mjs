@@ -40,10 +40,10 @@ function tooltip(_, event, __, value) {
 
 const nothing = () => Promise.reject(new Error("this page loads nothing"));
 const REFUSING = { load: nothing, sanitize: nothing, http: nothing, file: nothing };
-const drawings = new Map(); // of each element: {turn, view}
+const drawings = new Map(); // by element: {turn, view}
 
-/** Draws a specification in an element, in place of what it held, or nothing for null; of calls that
- * overlap the last one stays. */
+/** Draws a specification in an element and replaces its content; null clears it. If calls overlap, the
+ * last one wins. */
 export async function draw(element, spec) {
   const turn = (drawings.get(element)?.turn ?? 0) + 1;
   drawings.set(element, { ...drawings.get(element), turn });

@@ -37,8 +37,8 @@ function grouped(items, key) {
   return [...found.values()];
 }
 
-/** The lines of a chart of a score, which is one of a set: `curves` and dashed `constant`, and the points
- * of `buckets`; with `together` one line per group of seeds, else per run. */
+/** The content of a chart of a score on a test set: `curves`, dashed curves `constant`, and points of
+ * `buckets`. With `together` there is one line per group of seeds, otherwise one per run. */
 export function scoreRows(overview, set, score, on, together) {
   const group = groupOf(overview);
   const of = (rows) => rows.filter((row) => row.set === set && row.key === score);

@@ -25,7 +25,7 @@ export function chosen(curves, higher = true) {
 
 /** Returns {lit, look, toggle}: which names are in colour, the look of a name, and a switch.
  *
- * @param first names in colour at first; none that has a curve: the first `MANY` of all
+ * @param first names in colour at first; if none of them is in `names`, the first `MANY` names
  */
 export function spotlight(names, first, look) {
   if (names.length <= MANY) return { lit: () => true, look, toggle: () => false };

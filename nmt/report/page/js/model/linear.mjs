@@ -11,8 +11,8 @@ export function linear(x, { data, columns: n }, bias = null) {
   return out;
 }
 
-/** Two entries of four rows at a time: each number that is read is used several times. Rows beyond the last
- * one are the last one again. */
+/** Computes two entries of four rows at a time, so that each number that is read is used several times.
+ * If fewer than four rows remain, the last row is repeated. */
 function fourRows(x, W, n, m, bias, k, out) {
   const last = x.length / n - 1;
   const [r0, r1, r2, r3] = [k, k + 1, k + 2, k + 3].map((row) => Math.min(row, last));

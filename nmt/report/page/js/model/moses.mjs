@@ -166,7 +166,7 @@ export function tokeniser(rules) {
     return tokens.join(" ");
   }
 
-  /** None at the ends of a word, but for one after a sign that kills a vowel. */
+  /** Removes joiners at the ends of a word, except one after a vowel killer. */
   function withoutOuterJoiners(token) {
     const start = token.replace(JOINERS, "");
     const word = start.replace(JOINERS_AT_END, "");

@@ -7,7 +7,7 @@ import { END } from "./vocabulary.mjs";
 const RUNNERS_UP = 5;
 
 /** The most probable translation found with a beam: {steps, logProbability, finished, memory}. `steps` has
- * what `stepOf` tells about each word and </s>, which is added where the search ended without it.
+ * the result of `stepOf` for each word and for </s>, which is added if the search ended without it.
  *
  * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends
  * when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the

@@ -80,7 +80,7 @@ class BpeVocabulary {
     return SPECIAL[id] ?? (this.text(this.subwords[id - SPECIAL.length]) || START);
   }
 
-  /** Words that ids spell, with the number of ids of each; U+FFFD for what is no character. */
+  /** Words that ids spell, with the number of ids of each; U+FFFD for bytes that are no character. */
   spelt(ids) {
     const subword = (id) => this.subwords[id - SPECIAL.length];
     const starts = (i) => i === 0 || ids[i] < 2 || ids[i - 1] < 2 || subword(ids[i]).startsWith(START);
