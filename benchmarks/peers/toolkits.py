@@ -24,7 +24,7 @@ REPEATS = 3  # updates on one batch to measure Marian's time
 
 
 class JoeyNMT:
-    """JoeyNMT in its own process, which answers each piece of work with its seconds."""
+    """JoeyNMT in its own process, which measures the seconds of each piece of work."""
 
     version = JOEYNMT
     own_order = "mixed"

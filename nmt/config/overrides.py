@@ -104,9 +104,9 @@ def _options(group: str) -> list[str]:
 
 
 def _stored_choices(stored: Config, history: Iterable[str]) -> list[str]:
-    """Returns the overrides that choose the stored options, if Hydra finds these here.
+    """Returns the overrides that choose the stored options, for options that exist on this machine.
 
-    Of the history only names of options are used: somebody else may have written it.
+    Uses only names of options from the history, since somebody else may have written the history.
     """
     words = {"experiment": f"+experiment={stored.experiment}", "regime": f"regime={stored.regime}"}
     words |= {override_key(word): word for word in history}

@@ -51,7 +51,7 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """Returns a function timed(*milliseconds): the way it chooses for these times, in the order of `ALL`.
+    """Returns a function timed(*milliseconds): the way chosen if the ways of `ALL` take these times.
 
     An update of each way reads the clock twice.
     """
