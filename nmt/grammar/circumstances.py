@@ -1,34 +1,18 @@
-"""Where, when, with whom and what for something is done, in both languages at once."""
+"""Adverbial phrases and infinitive phrases, which contain each other.
+
+for Thomas, during the concert, in order to publish the poem without waking the neighbours
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
-from nmt.grammar import lexicon
-from nmt.grammar.french import Links
+from nmt.grammar.draft import Draft, Referent
 from nmt.grammar.lexicon import Verb
-from nmt.grammar.phrases import Referent
-from nmt.grammar.stream import Weighted, threshold
-from nmt.grammar.verbs import Verbs
+from nmt.grammar.noun_phrases import write_noun_phrase, write_person, write_place
+from nmt.grammar.nouns import write_name
+from nmt.grammar.verbs import verbs_with_subject, write_infinitive
 
-# Where things are: English words, French words, sure links between them, classes of the place.
-_PLACES = Weighted(
-    [
-        (("in",), ("dans",), ((0, 0),), ("building", "area")),
-        (("near",), ("près", "de"), ((0, 0),), ("building", "spot", "route")),
-        (("in", "front", "of"), ("devant",), ((1, 0),), ("building",)),
-        (("behind",), ("derrière",), ((0, 0),), ("building",)),
-        (("on",), ("sur",), ((0, 0),), ("surface",)),
-        (("under",), ("sous",), ((0, 0),), ("surface",)),
-        (("between",), ("entre",), ((0, 0),), ("building", "spot", "route")),
-        (("far", "from"), ("loin", "de"), ((0, 0), (1, 1)), ("building", "spot", "route")),
-    ],
-    [46, 16, 8, 7, 8, 4, 4, 5],
-)
-
-_NAMED_PLACE = threshold(0.25)
-# Objects that nothing is done to for somebody.
-_LIVING = (
+# Objects of verbs that take no `for somebody`
+_NO_BENEFICIARY = (
     ("person",),
     ("person", "animal", "thing"),
     ("idea",),
@@ -37,108 +21,100 @@ _LIVING = (
 )
 
 
-def _placeable(verb: Verb, subject: Referent, construction: str) -> bool:
-    """Whether it may be said where, and has not been said yet."""
-    return (
-        construction != "locative"
+def write_circumstances(
+    draft: Draft, subject: Referent, verb: Verb, construction: str, budget: int
+) -> None:
+    """Writes adverbial phrases after a verb and its complements: at most two, often none."""
+    end = len(draft.source) + budget
+    roll = draft.draw() % 100
+    if budget < 3 or roll < 12:
+        return
+    willed = verb.willed and subject.noun_class == "person"
+    if willed and roll < 30 and budget >= 6:
+        draft.put_block(("in", "order", "to"), ("pour",))
+        write_infinitive_phrase(draft, subject, budget - 3)
+    elif willed and roll < 40 and budget >= 5:
+        if roll % 2:
+            draft.put("without", "sans")
+        else:
+            draft.put_block(("before",), ("avant", "de"), ((0, 0),))
+        write_infinitive_phrase(draft, subject, min(budget - 1, 6), gerund=True, definite=True)
+    elif (
+        roll < 65
+        and len(draft.source) - draft.last_place > 8
+        and construction != "locative"
         and subject.noun_class in ("person", "animal")
         and "building" not in verb.objects
         and "area" not in verb.objects
-    )
+    ):
+        write_place(draft, min(budget, 7), small="thing" in verb.objects)
+    elif (
+        roll < 82
+        and subject.noun_class == "person"
+        and construction in ("intransitive", "locative")
+    ):
+        draft.put("with", "avec")
+        write_person(draft, 0.3, min(budget - 1, 9), subject)
+    elif (
+        roll < 75
+        and willed
+        and verb.objects not in _NO_BENEFICIARY
+        and construction == "transitive"
+    ):
+        draft.put("for", "pour")
+        write_person(draft, 0.3, min(budget - 1, 9), subject)
+    elif subject.noun_class not in ("event", "contest", "idea", "matter") and draft.chance(0.5):
+        write_time(draft, budget)
+        return
+    left = end - len(draft.source)
+    if left >= 4 and roll >= 40 and draft.chance(0.3):
+        write_time(draft, left)
 
 
-class Circumstances(Verbs):
-    """The part of a derivation that writes adverbial phrases."""
+def write_time(draft: Draft, budget: int) -> None:
+    """Writes when something happens: before, during or after an event."""
+    when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
+    draft.put(*when[draft.draw() % 3])
+    draft.depth += 1
+    write_noun_phrase(draft, ("event", "contest"), min(budget - 1, 4), definite=True, singular=True)
+    draft.depth -= 1
 
-    def place(self, budget: int, small: bool = False) -> None:
-        """Writes a phrase that says where; `small`: of what may lie on or under furniture."""
-        self.placed = len(self.source)
-        if self.draw() < _NAMED_PLACE:
-            noun_class = ("city", "country-f", "country-m")[self.draw() % 3]
-            name = lexicon.names[noun_class].pick(self.draw)
-            self.source += ("in", name.english)
-            at = len(self.source) - 2
-            words = {
-                "city": ("à", name.french),
-                "country-f": ("en", name.french),
-                "country-m": ("à", "~le", name.french),
-            }[noun_class]
-            self.words += words
-            article = [Links(possible=(at,))] * (len(words) - 2)
-            self.links += [Links((at,)), *article, Links((at + 1,))]
-            return
-        source, target, sure, noun_classes = _PLACES.pick(self.draw)
-        while noun_classes == ("surface",) and not small:
-            source, target, sure, noun_classes = _PLACES.pick(self.draw)
-        if source == ("between",) and budget < 6:
-            source, target, sure = ("in",), ("dans",), ((0, 0),)
-            noun_classes = ("building", "area")
-        self.put_block(source, target, sure)
-        if source == ("between",):
-            self.noun_phrase(noun_classes, 2, definite=True, singular=True)
-            self.put("and", "et")
-            self.noun_phrase(noun_classes, budget - 4, definite=True, singular=True)
+
+def pick_object_budget(draft: Draft, budget: int) -> int:
+    """Divides a budget between an object and circumstances; returns the part for the object."""
+    return budget if budget < 6 or draft.chance(0.4) else 2 + draft.draw() % (budget - 4)
+
+
+def write_infinitive_phrase(
+    draft: Draft,
+    subject: Referent,
+    budget: int,
+    to: tuple[int, ...] = (),
+    gerund: bool = False,
+    definite: bool = False,
+) -> None:
+    """Writes an infinitive with its object and circumstances.
+
+    Args:
+        subject: the implied subject.
+        to: positions of English words that the French infinitive translates as well.
+        gerund: whether English has a gerund instead.
+        definite: whether the object is definite.
+    """
+    end = len(draft.source) + budget
+    construction = "transitive" if budget >= 3 and draft.chance(0.85) else "intransitive"
+    verbs = verbs_with_subject(construction, "person")
+    assert verbs is not None
+    verb = verbs.pick(draft.draw)
+    while not verb.willed or verb.preposition is not None:
+        verb = verbs.pick(draft.draw)
+    write_infinitive(draft, verb, subject, to, gerund)
+    if construction == "transitive":
+        left = end - len(draft.source)
+        if verb.objects == ("person",) and draft.chance(0.4):
+            write_name(draft)
         else:
-            self.noun_phrase(
-                noun_classes, budget - len(source), definite=target[-1] == "de", singular=True
+            write_noun_phrase(
+                draft, verb.objects, pick_object_budget(draft, left), subject, definite=definite
             )
-
-    def circumstances(self, subject: Referent, budget: int, verb: Verb, construction: str) -> None:
-        """Writes what for, where, with whom or when, in what is left of the budget."""
-        start = len(self.source)
-        roll = self.draw() % 100
-        if budget < 3 or roll < 12:
-            return
-        willed = verb.willed and subject.noun_class == "person"
-        if willed and roll < 30 and budget >= 6:
-            self.put_block(("in", "order", "to"), ("pour",))
-            self.action(subject, budget - 3)
-        elif willed and roll < 40 and budget >= 5:
-            if roll % 2:
-                self.put("without", "sans")
-            else:
-                self.put_block(("before",), ("avant", "de"), ((0, 0),))
-            self.action(subject, min(budget - 1, 6), gerund=True, definite=True)
-        elif roll < 65 and start - self.placed > 8 and _placeable(verb, subject, construction):
-            self.place(min(budget, 7), small="thing" in verb.objects)
-        elif (
-            roll < 82
-            and subject.noun_class == "person"
-            and construction in ("intransitive", "locative")
-        ):
-            self.put("with", "avec")
-            if self.chance(0.3):
-                self.name()
-            else:
-                self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif roll < 75 and willed and verb.objects not in _LIVING and construction == "transitive":
-            self.put("for", "pour")
-            if self.chance(0.3):
-                self.name()
-            else:
-                self.noun_phrase(("person",), min(budget - 1, 9), subject)
-        elif subject.noun_class not in ("event", "contest", "idea", "matter") and self.chance(0.5):
-            self.time(budget)
-            return
-        left = budget - (len(self.source) - start)
-        if left >= 4 and roll >= 40 and self.chance(0.3):
-            self.time(left)
-
-    def time(self, budget: int) -> None:
-        """Writes a phrase that says during, before or after which event."""
-        when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
-        self.put(*when[self.draw() % 3])
-        self.depth += 1
-        self.noun_phrase(("event", "contest"), min(budget - 1, 4), definite=True, singular=True)
-        self.depth -= 1
-
-    @abstractmethod
-    def action(
-        self,
-        subject: Referent,
-        budget: int,
-        to: tuple[int, ...] = (),
-        gerund: bool = False,
-        definite: bool = False,
-    ) -> None:
-        """Writes an infinitive and its complements."""
+    write_circumstances(draft, subject, verb, construction, end - len(draft.source))

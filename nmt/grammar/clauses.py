@@ -1,199 +1,236 @@
-"""Clauses with their subjects, and relative clauses, in both languages at once."""
+"""Clauses: subject and predicate, `there is`, and the passive; relative and reported clauses.
+
+Here the grammar becomes recursive: a relative clause is part of a noun phrase and a reported
+clause is part of a predicate. Those rules find them in `Draft.clauses`, which is `RULES` below.
+"""
 
 from __future__ import annotations
 
-from nmt.grammar import lexicon
-from nmt.grammar.french import Links
-from nmt.grammar.lexicon import Noun
-from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Referent
-from nmt.grammar.predicates import BASE, Predicates
+from nmt.grammar.draft import (
+    FUTURE,
+    IL,
+    ILS,
+    JE,
+    NOUS,
+    PAST,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    TIME,
+    VOUS,
+    ClauseRules,
+    Draft,
+    Referent,
+)
+from nmt.grammar.noun_phrases import write_noun_phrase, write_person, write_place
+from nmt.grammar.nouns import (
+    THE,
+    Nominal,
+    adjectives_of,
+    pick_noun,
+    write_determiner,
+    write_name,
+    write_nominal,
+)
+from nmt.grammar.predicates import write_predicate
 from nmt.grammar.stream import Weighted
-from nmt.grammar.verbs import FUTURE, PAST, PLUPERFECT, PRESENT, PROGRESSIVE, verbs_on
+from nmt.grammar.verbs import (
+    BE,
+    pick_adverb,
+    pick_negation,
+    settle_tense,
+    verbs_with_object,
+    verbs_with_subject,
+    write_verb,
+)
 
-_SPEAKERS = Weighted(
+# Subject pronouns by person and gender
+_PRONOUNS = {
+    (JE, False): ("I", "je"),
+    (NOUS, False): ("we", "nous"),
+    (VOUS, False): ("you", "vous"),
+    (IL, False): ("he", "il"),
+    (IL, True): ("she", "elle"),
+    (ILS, False): ("they", "ils"),
+    (ILS, True): ("they", "elles"),
+}
+_PRONOUN_REFERENTS = Weighted(
     [
-        ("I", "je", Referent(JE, False, False, "person")),
-        ("we", "nous", Referent(NOUS, False, True, "person")),
-        ("you", "vous", Referent(VOUS, False, True, "person")),
-        ("he", "il", Referent(IL, False, False, "person")),
-        ("she", "elle", Referent(IL, True, False, "person")),
+        Referent(JE, False, False, "person"),
+        Referent(NOUS, False, True, "person"),
+        Referent(VOUS, False, True, "person"),
+        Referent(IL, False, False, "person"),
+        Referent(IL, True, False, "person"),
     ],
     [5, 4, 3, 4, 4],
 )
-_BACK = {
-    (False, False): ("he", "il"),
-    (True, False): ("she", "elle"),
-    (False, True): ("they", "ils"),
-    (True, True): ("they", "elles"),
-}
-_NOUN_CLASSES = Weighted(
+_SUBJECT_CLASSES = Weighted(
     [
-        "person",
-        "org",
-        "animal",
-        "event",
-        "contest",
-        "idea",
-        "matter",
-        "vehicle",
-        "building",
-        "thing",
-        "text",
+        "person", "org", "animal", "event", "contest", "idea", "matter", "vehicle", "building",
+        "thing", "text",
     ],
     [72, 9, 8, 3, 1, 3, 2, 2, 2, 1, 1],
-)
-# The tenses of a clause that depends on one of that tense: relative, and reported.
+)  # fmt: skip
+# The tenses of a relative clause by the time of the clause around it
 _RELATIVE = {
     PRESENT: Weighted([PRESENT, PAST], [75, 25]),
     PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
     FUTURE: Weighted([PRESENT, PAST], [75, 25]),
 }
+# Be in the passive is an event, not a state: was written, a été écrit
+_BE_PASSIVE = BE._replace(state=False)
 
 
-class Clauses(Predicates):
-    """The part of a derivation that writes clauses."""
+def write_clause(draft: Draft, tense: str, budget: int) -> None:
+    """Writes a clause in about `budget` English words."""
+    draft.tense = tense
+    roll = draft.draw() % 1000
+    if roll < 45 and budget >= 6:
+        _write_existential(draft, TIME[tense] == PAST, budget)
+        return
+    if roll < 110 and budget >= 7 and tense != PROGRESSIVE:
+        _write_passive(draft, tense, budget)
+        return
+    end = len(draft.source) + budget
+    subject = _write_subject(draft, max(2, budget // 3 + draft.draw() % 3 - 1))
+    write_predicate(draft, subject, end - len(draft.source))
 
-    crowd = 0  # groups of persons mentioned so far: "they" must have but one
 
-    # -- subjects -------------------------------------------------------------------------------
-    def subject(self, budget: int, noun_class: str | None = None) -> Referent:
-        """Writes a subject of a class (None: any) in about `budget` words."""
-        if noun_class is None:
-            last = self.last
-            if last is not None and self.chance(0.42):
-                if last.person in (JE, NOUS, VOUS):
-                    return self._speaker(last)
-                if last.noun_class == "person" and (not last.plural or self.crowd == 1):
-                    self.put(*_BACK[last.feminine, last.plural])
-                    return last
-            roll = self.draw() % 100
-            if roll < 9 and last is None:
-                source, target, referent = _SPEAKERS.pick(self.draw)
-                self.put(source, target)
-                self.last = referent
-                return referent
-            if roll < 26 and budget < 6:
-                referent = self.name()
-                self.last = referent
-                return referent
-            noun_class = _NOUN_CLASSES.pick(self.draw)
-        referent = self.noun_phrase((noun_class,), budget, subject=True)
-        if noun_class == "person" and referent.plural:
-            self.crowd += 1
-        if noun_class == "person" and budget >= 5 and self.depth == 0 and self.chance(0.08):
-            self.put("and", "et")
-            other = self.noun_phrase((noun_class,), 3)
-            referent = Referent(ILS, referent.feminine and other.feminine, True, noun_class)
-            self.crowd += 1
-        self.last = referent
-        return referent
+def _write_subject(draft: Draft, budget: int) -> Referent:
+    """Writes a subject: often a pronoun for the last subject, else a new one."""
+    last = draft.last_subject
+    if last is not None and draft.chance(0.42):
+        unambiguous = last.noun_class == "person" and (not last.plural or draft.groups == 1)
+        if last.speaker or unambiguous:
+            draft.put(*_PRONOUNS[last.person, last.feminine])
+            return last
+    roll = draft.draw() % 100
+    if roll < 9 and last is None:
+        draft.last_subject = _write_any_pronoun(draft)
+        return draft.last_subject
+    if roll < 26 and budget < 6:
+        draft.last_subject = write_name(draft)
+        return draft.last_subject
+    return _write_full_subject(draft, _SUBJECT_CLASSES.pick(draft.draw), budget)
 
-    def _speaker(self, referent: Referent) -> Referent:
-        source, target = {JE: ("I", "je"), NOUS: ("we", "nous"), VOUS: ("you", "vous")}[
-            referent.person
-        ]
-        self.put(source, target)
-        return referent
 
-    # -- what follows a noun --------------------------------------------------------------------
-    def modifier(self, noun: Noun, plural: bool, budget: int) -> None:
-        referent = Referent(ILS if plural else IL, noun.feminine, plural, noun.noun_class)
-        if budget >= 4 and self.depth < 2 and self.chance(0.5):
-            outer = self.tense, self.last
-            self.depth += 1
-            self.relative(referent, min(budget, 12))
-            self.depth -= 1
-            self.tense, self.last = outer
-            return
-        roll = self.draw() % 100
-        if noun.noun_class == "opening":
-            self.put("of", "de")
-            self.noun_phrase(("building",), budget - 1, definite=True, singular=True)
-        elif noun.noun_class in ("person", "org") and roll < 25:
-            noun_class = "city" if roll < 12 else "country-f" if roll < 20 else "country-m"
-            name = lexicon.names[noun_class].pick(self.draw)
-            self.put("from", "de")
-            if noun_class == "country-m":
-                self.words.append("~le")
-                self.links.append(Links(possible=(len(self.source),)))
-            self.put(name.english, name.french)
-        elif noun.noun_class in ("idea", "matter") and roll < 60:
-            self.put("of", "de")
-            self.depth += 1
-            self.noun_phrase(("org", "person"), budget - 1, definite=True, singular=True)
-            self.depth -= 1
-        elif noun.noun_class in ("thing", "text", "clothes", "food") and roll < 60:
-            self.depth += 1
-            self.place(budget, small=True)
-            self.depth -= 1
-        elif (
-            noun.noun_class in ("person", "animal", "building", "spot", "route", "vehicle")
-            and roll < 50
-        ):
-            self.depth += 1
-            self.place(budget)
-            self.depth -= 1
+def _write_full_subject(draft: Draft, noun_class: str, budget: int) -> Referent:
+    """Writes a noun phrase of a semantic class as subject, seldom two noun phrases of persons."""
+    referent = write_noun_phrase(draft, (noun_class,), budget, subject=True)
+    if noun_class == "person" and referent.plural:
+        draft.groups += 1
+    if noun_class == "person" and budget >= 5 and draft.depth == 0 and draft.chance(0.08):
+        draft.put("and", "et")
+        other = write_noun_phrase(draft, (noun_class,), 3)
+        referent = Referent(ILS, referent.feminine and other.feminine, True, noun_class)
+        draft.groups += 1
+    draft.last_subject = referent
+    return referent
 
-    def relative(self, noun: Referent, budget: int) -> None:
-        """Writes a relative clause about `noun`."""
-        self.tense = _RELATIVE[BASE.get(self.tense, self.tense)].pick(self.draw)
-        roll = self.draw() % 100
-        acting = verbs_on(noun.noun_class)
-        if noun.noun_class in ("area", "building") and roll < 40:
-            self.put("where", "où")
-            self.last = None
-            subject = self.person(3)
-            self.predicate(subject, budget - 4)
-        elif noun.noun_class == "person" and roll < 12 and budget >= 6:
-            self.source.append("whose")
-            at = (len(self.source) - 1,)
-            owned = self.noun((("animal", "building", "vehicle")[self.draw() % 3],), False)
-            plural = self.chance(0.3)
-            self.words += ("dont", "~les" if plural else "~la" if owned.feminine else "~le")
-            self.links += (Links(at), Links(possible=at))
-            self._head(owned, plural, None, None)
-            subject = Referent(ILS if plural else IL, owned.feminine, plural, owned.noun_class)
-            self.predicate(subject, budget - 2)
-        elif acting is not None and roll < 60:
-            self.put("that", "que")
-            subject = self.person(min(budget - 3, 3))
-            verb = acting.pick(self.draw)
-            tense = self.settle(verb, subject, self.tense)
-            self.verb(
-                verb,
-                subject,
-                tense,
-                self.negation(tense) if self.chance(0.4) else None,
-                self.adverb(verb, tense, subject),
-                preceding=noun,
-            )
-        else:
-            self.put("who" if noun.noun_class == "person" else "which", "qui")
-            self.predicate(noun, budget - 1)
 
-    def person(self, budget: int) -> Referent:
-        """Writes a short subject: a person."""
-        roll = self.draw() % 100
-        if roll < 25:
-            return self.name()
-        if roll < 45:
-            source, target, referent = _SPEAKERS.pick(self.draw)
-            self.put(source, target)
-            return referent
-        return self.noun_phrase(("person",), max(2, budget))
+def _write_any_pronoun(draft: Draft) -> Referent:
+    """Writes I, we, you, he or she."""
+    referent = _PRONOUN_REFERENTS.pick(draft.draw)
+    draft.put(*_PRONOUNS[referent.person, referent.feminine])
+    return referent
 
-    # -- clauses --------------------------------------------------------------------------------
-    def clause(self, budget: int, tense: str) -> None:
-        """Writes a subject and a predicate, or a clause without one (there is, passive)."""
-        self.tense = tense
-        roll = self.draw() % 1000
-        if roll < 45 and budget >= 6:
-            self.existential(budget, PRESENT if tense in (PRESENT, FUTURE) else PAST)
-            return
-        if roll < 110 and budget >= 7 and tense != PROGRESSIVE:
-            self.passive(budget, tense)
-            return
-        share = max(2, budget // 3 + self.draw() % 3 - 1)
-        start = len(self.source)
-        subject = self.subject(share)
-        self.predicate(subject, budget - (len(self.source) - start))
+
+def _write_existential(draft: Draft, past: bool, budget: int) -> None:
+    """Writes that something exists somewhere: `there is a book on the table`."""
+    noun_classes = ("person", "animal", "thing", "vehicle")
+    noun = pick_noun(draft, (noun_classes[draft.draw() % 4],))
+    plural = draft.chance(0.4)
+    be = ("was", "were") if past else ("is", "are")
+    draft.put_block(("there", be[plural]), ("il", "y", "avait" if past else "a"), ((1, 2),))
+    choice = adjectives_of(noun.noun_class, False)
+    adjective = choice.pick(draft.draw) if choice is not None and draft.chance(0.4) else None
+    determiner = "a"
+    if plural:
+        determiner = "some" if draft.chance(0.4) else "number"
+    nominal = Nominal(noun, plural, after=adjective)
+    write_determiner(draft, determiner, nominal)
+    write_nominal(draft, nominal)
+    write_place(draft, max(3, budget - 4), small=noun.noun_class == "thing")
+
+
+def _write_passive(draft: Draft, tense: str, budget: int) -> None:
+    """Writes a passive clause: `the letter was written by the queen`."""
+    verbs = verbs_with_subject("transitive", "person")
+    assert verbs is not None
+    verb = verbs.pick(draft.draw)
+    while verb.preposition is not None or verb.particle is not None or not verb.willed:
+        verb = verbs.pick(draft.draw)
+    noun_class = verb.objects[draft.draw() % len(verb.objects)]
+    if noun_class == "person":
+        subject = _write_full_subject(draft, noun_class, max(2, budget - 6))
+    else:
+        share = max(2, (budget - 4) // 2)
+        subject = write_noun_phrase(draft, (noun_class,), share, definite=True)
+    be = _BE_PASSIVE if tense == PAST else BE
+    write_verb(draft, be, subject, tense, pick_negation(draft, tense), passive=verb)
+    draft.put("by", "par")
+    write_person(draft, 0.3, max(2, budget - 6))
+
+
+def write_relative_clause(draft: Draft, noun: Referent, budget: int) -> None:
+    """Writes a relative clause that modifies `noun`."""
+    outer = draft.tense, draft.last_subject
+    draft.tense = _RELATIVE[TIME[draft.tense]].pick(draft.draw)
+    draft.depth += 1
+    roll = draft.draw() % 100
+    verbs = verbs_with_object(noun.noun_class)
+    if noun.noun_class in ("area", "building") and roll < 40:
+        draft.put("where", "où")
+        draft.last_subject = None
+        subject = _write_short_subject(draft, 3)
+        write_predicate(draft, subject, budget - 4)
+    elif noun.noun_class == "person" and roll < 12 and budget >= 6:
+        subject = _write_owned_subject(draft)
+        write_predicate(draft, subject, budget - 2)
+    elif verbs is not None and roll < 60:
+        draft.put("that", "que")
+        subject = _write_short_subject(draft, min(budget - 3, 3))
+        verb = verbs.pick(draft.draw)
+        tense = settle_tense(verb, subject, draft.tense)
+        negation = pick_negation(draft, tense) if draft.chance(0.4) else None
+        adverb = pick_adverb(draft, verb, tense, subject)
+        write_verb(draft, verb, subject, tense, negation, adverb, preceding=noun)
+    else:
+        draft.put("who" if noun.noun_class == "person" else "which", "qui")
+        write_predicate(draft, noun, budget - 1)
+    draft.depth -= 1
+    draft.tense, draft.last_subject = outer
+
+
+def _write_owned_subject(draft: Draft) -> Referent:
+    """Writes `whose dog` as `dont le chien`."""
+    at = draft.put_english("whose")
+    owned = pick_noun(draft, (("animal", "building", "vehicle")[draft.draw() % 3],), mass=False)
+    nominal = Nominal(owned, draft.chance(0.3))
+    draft.put_french("dont", at)
+    draft.put_french(THE[owned.feminine][nominal.plural], possible=at)
+    write_nominal(draft, nominal)
+    return nominal.referent()
+
+
+def _write_short_subject(draft: Draft, budget: int) -> Referent:
+    """Writes a person as subject of a relative clause."""
+    roll = draft.draw() % 100
+    if roll < 25:
+        return write_name(draft)
+    if roll < 45:
+        return _write_any_pronoun(draft)
+    return write_noun_phrase(draft, ("person",), max(2, budget))
+
+
+def write_reported_clause(draft: Draft, reporter: Referent, tense: str, budget: int) -> None:
+    """Writes a clause that `reporter`, the subject of the clause around it, says or thinks."""
+    outer = draft.tense
+    draft.last_subject = reporter
+    draft.depth += 1
+    write_clause(draft, tense, budget)
+    draft.depth -= 1
+    draft.tense = outer
+
+
+RULES = ClauseRules(write_relative_clause, write_reported_clause)

@@ -9,25 +9,10 @@ _AN = ("hour", "honest", "honour", "heir")
 _A = ("uni", "use", "euro", "one", "eu")
 _DOUBLED = frozenset(
     [
-        "admit",
-        "begin",
-        "cancel",
-        "cut",
-        "drop",
-        "forget",
-        "get",
-        "hit",
-        "plan",
-        "prefer",
-        "run",
-        "sit",
-        "stop",
-        "swim",
-        "travel",
-        "win",
-        "wrap",
+        "admit", "begin", "cancel", "cut", "drop", "forget", "get", "hit", "plan", "prefer", "run",
+        "sit", "stop", "swim", "travel", "win", "wrap",
     ]
-)
+)  # fmt: skip
 
 
 def article(word: str) -> str:

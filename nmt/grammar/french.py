@@ -100,38 +100,35 @@ _CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("Ã ", "le"): "au", ("Ã
 
 
 def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
-    """Elides, contracts and picks the forms that depend on the next word.
+    """Elides, contracts and chooses the forms that depend on the next word.
 
     Args:
         words: a derived sentence, words with their `~`.
-        links: the source positions of each word.
+        links: the links of each word.
 
     Returns:
         The words as they are written, and their links; a contraction has the links of both words.
     """
-    out: list[str] = []
+    out: list[str] = []  # from the last word to the first
     out_links: list[Links] = []
     following = "."
-    position = len(words) - 1
-    while position >= 0:
-        word = words[position]
-        link = links[position]
+    article = False  # whether the following word is an article that may contract
+    for word, link in zip(reversed(words), reversed(links), strict=True):
+        if article and (word, following) in _CONTRACTED:
+            following = _CONTRACTED[word, following]
+            out[-1] = following
+            out_links[-1] |= link
+            article = False
+            continue
+        article = False
         forms = _MEETING.get(word)
         if forms is not None:
             following = forms[elides(following)]
-            if word[0] == "~" and position and (following == "le" or following == "les"):
-                contracted = _CONTRACTED.get((words[position - 1], following))
-                if contracted is not None:
-                    position -= 1
-                    following = contracted
-                    link |= links[position]
-        elif word == "si" and (following == "il" or following == "ils"):
+            article = word[0] == "~"
+        elif word == "si" and following in ("il", "ils"):
             following = "s'"
         else:
             following = word
         out.append(following)
         out_links.append(link)
-        position -= 1
-    out.reverse()
-    out_links.reverse()
-    return out, out_links
+    return out[::-1], out_links[::-1]

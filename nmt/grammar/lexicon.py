@@ -43,16 +43,16 @@ class Verb(NamedTuple):
     """A verb in one construction."""
 
     english: english.Forms
-    particle: str | None  # English preposition that goes with it (look at)
     french: french_verbs.Forms
-    preposition: str | None  # French one
-    reflexive: bool
-    etre: bool  # auxiliary of the compound tenses
-    state: bool  # English simple past = French imperfect
-    willed: bool  # may be done slowly, carefully, ...
-    coming: bool  # what is said lies in the future
-    subjects: tuple[str, ...]
-    objects: tuple[str, ...]
+    particle: str | None = None  # its English preposition: look at
+    preposition: str | None = None  # its French preposition: obéir à
+    reflexive: bool = False
+    etre: bool = False  # compound tenses take être
+    state: bool = False  # the English simple past is a French imperfect
+    willed: bool = False  # may be done slowly, carefully, ...
+    coming: bool = False  # reports the future: promise
+    subjects: tuple[str, ...] = ()  # semantic classes
+    objects: tuple[str, ...] = ()
 
 
 class Name(NamedTuple):
@@ -74,66 +74,19 @@ class Phrase(NamedTuple):
 _SIZES = frozenset(("little", "young", "old", "big", "new", "huge"))
 _CLASSIFYING = frozenset(
     [
-        "foreign",
-        "black",
-        "white",
-        "grey",
-        "brown",
-        "red",
-        "green",
-        "blue",
-        "yellow",
-        "pink",
-        "purple",
-        "golden",
-        "wild",
-        "blind",
-        "deaf",
-        "mute",
-        "royal",
-        "medieval",
-        "public",
-        "private",
-        "tame",
-        "lame",
-        "round",
+        "foreign", "black", "white", "grey", "brown", "red", "green", "blue", "yellow", "pink",
+        "purple", "golden", "wild", "blind", "deaf", "mute", "royal", "medieval", "public", "private",
+        "tame", "lame", "round",
     ]
-)
+)  # fmt: skip
 _RELATIONS = frozenset(
     [
-        "father",
-        "friend",
-        "doctor",
-        "child",
-        "brother",
-        "son",
-        "teacher",
-        "neighbour",
-        "student",
-        "lawyer",
-        "uncle",
-        "grandfather",
-        "cousin",
-        "nephew",
-        "guest",
-        "rival",
-        "tailor",
-        "dentist",
-        "driver",
-        "gardener",
-        "cook",
-        "mother",
-        "sister",
-        "nurse",
-        "aunt",
-        "grandmother",
-        "secretary",
-        "niece",
-        "governess",
-        "tenant",
-        "customer",
+        "father", "friend", "doctor", "child", "brother", "son", "teacher", "neighbour", "student",
+        "lawyer", "uncle", "grandfather", "cousin", "nephew", "guest", "rival", "tailor", "dentist",
+        "driver", "gardener", "cook", "mother", "sister", "nurse", "aunt", "grandmother", "secretary",
+        "niece", "governess", "tenant", "customer",
     ]
-)
+)  # fmt: skip
 
 
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
@@ -187,8 +140,8 @@ def _verb(entry: str, subjects: tuple[str, ...], objects: tuple[str, ...]) -> Ve
     reflexive = verb != infinitive
     return Verb(
         english.conjugate(*words.split()),
-        particle or None,
         french_verbs.conjugate(verb),
+        particle or None,
         preposition or None,
         reflexive,
         reflexive or "+" in flags,
@@ -263,20 +216,3 @@ def _weighted(items: list) -> Weighted:
 
 
 _load()
-
-
-def linking(words: str, infinitive: str, *, etre: bool = False, state: bool = False) -> Verb:
-    """A verb like seem, between its subject and an adjective."""
-    return Verb(
-        english.conjugate(*words.split()),
-        None,
-        french_verbs.conjugate(infinitive),
-        None,
-        False,
-        etre,
-        state,
-        False,
-        False,
-        (),
-        (),
-    )

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from nmt.grammar.sentences import AlignedPair, Derivation
+from nmt.grammar.draft import AlignedPair
+from nmt.grammar.sentences import derive
 from nmt.grammar.stream import RANGE, Draw, stream
 
 # Changes when any draw changes; part of the fingerprint of prepared text.
@@ -32,7 +33,7 @@ def share(source: Sequence[str]) -> int:
     `him` and `her` count as one word: `gives him` and `gives her` have the same translation
     (lui), which must not be known from another split either.
     """
-    text = " ".join("him" if word == "her" else word for word in source)
+    text = " ".join(["him" if word == "her" else word for word in source])
     return blake2b(text.encode(), digest_size=8).digest()[0] & 15
 
 
@@ -90,7 +91,7 @@ def draw(
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
         wanted = _wanted(numbers, mean_length, _SHORTEST, max_length)
-        pair = Derivation(numbers, wanted).write()
+        pair = derive(numbers, wanted)
         if (
             _SHORTEST <= len(pair.source) <= max_length
             and _SHORTEST <= len(pair.target) <= max_length
@@ -131,7 +132,7 @@ def draw_by_length(
     numbers = stream(f"by_length {seed} {split} {k}")
     while True:
         wanted = shortest + numbers() % (longest - shortest + 1)
-        pair = Derivation(numbers, wanted).write()
+        pair = derive(numbers, wanted)
         measured, other = len(pair.source), len(pair.target)
         if by_target:
             measured, other = other, measured

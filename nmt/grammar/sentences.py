@@ -1,62 +1,41 @@
-"""Sentences: clauses joined, opened, punctuated and brought to about a wanted length."""
+"""Sentences: clauses joined until a sentence has about the wanted length."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from nmt.grammar import french, lexicon
-from nmt.grammar.clauses import Clauses
+from nmt.grammar import lexicon
+from nmt.grammar.clauses import RULES, write_clause
+from nmt.grammar.draft import FUTURE, PAST, PRESENT, PROGRESSIVE, AlignedPair, Draft
+from nmt.grammar.noun_phrases import write_place
 from nmt.grammar.stream import Draw, Weighted
-from nmt.grammar.verbs import FUTURE, PAST, PRESENT, PROGRESSIVE
 
 _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 
 
-class AlignedPair(NamedTuple):
-    """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
+class Conjunction(NamedTuple):
+    """A conjunction that joins a clause to a sentence."""
 
-    No link is both in `sure` and in `possible` (Och and Ney 2003; `nmt.grammar.french.Links`).
-    """
-
-    source: list[str]
-    target: list[str]
-    sure: list[tuple[int, int]]
-    possible: list[tuple[int, int]]
-
-    def pharaoh(self) -> str:
-        """The links on one line: `i-j` a sure one, `ipj` a possible one."""
-        marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
-        return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
-
-    def reversed(self) -> AlignedPair:
-        """The pair in the other direction."""
-        sure, possible = (sorted((j, i) for i, j in links) for links in (self.sure, self.possible))
-        return AlignedPair(self.target, self.source, sure, possible)
-
-
-class Joint(NamedTuple):
-    """How a further clause follows: its words, and its tense by that of the sentence."""
-
-    comma: bool
+    comma: bool  # before it
     english: tuple[str, ...]
     french: tuple[str, ...]
-    tenses: dict[str, str]
-    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links; the others are possible
+    tenses: dict[str, str]  # of the joined clause, by the tense of the sentence
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between its words
 
 
 _SAME = {PAST: PAST, PRESENT: PRESENT, FUTURE: FUTURE}
 _GENERAL = {PAST: PAST, PRESENT: PRESENT, FUTURE: PRESENT}
 _DURING = {PAST: PROGRESSIVE, PRESENT: PRESENT}
 _TIMED = {PAST: PAST, PRESENT: PRESENT}
-_AND = Joint(True, ("and",), ("et",), _SAME)
-_BUT = Joint(True, ("but",), ("mais",), _SAME)
-_BECAUSE = Joint(False, ("because",), ("parce", "que"), _GENERAL)
-_WHILE = Joint(False, ("while",), ("pendant", "que"), _DURING)
-_WHEN = Joint(False, ("when",), ("quand",), _TIMED)
-_SO = Joint(True, ("so",), ("donc",), _SAME)
-_IF = Joint(False, ("if",), ("si",), {FUTURE: PRESENT})
-_AS_SOON_AS = Joint(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
-_FURTHER = {
+_AND = Conjunction(True, ("and",), ("et",), _SAME)
+_BUT = Conjunction(True, ("but",), ("mais",), _SAME)
+_BECAUSE = Conjunction(False, ("because",), ("parce", "que"), _GENERAL)
+_WHILE = Conjunction(False, ("while",), ("pendant", "que"), _DURING)
+_WHEN = Conjunction(False, ("when",), ("quand",), _TIMED)
+_SO = Conjunction(True, ("so",), ("donc",), _SAME)
+_IF = Conjunction(False, ("if",), ("si",), {FUTURE: PRESENT})
+_AS_SOON_AS = Conjunction(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
+_JOINING = {
     PAST: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 18, 12, 7, 7]),
     PRESENT: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 20, 9, 8, 7]),
     FUTURE: Weighted([_AND, _BUT, _BECAUSE, _IF, _SO], [38, 22, 18, 15, 7]),
@@ -66,73 +45,63 @@ _OPENING = {
     PRESENT: Weighted([_WHEN, _WHILE, _AS_SOON_AS], [5, 3, 2]),
     FUTURE: Weighted([_IF], [1]),
 }
-_SHORTEST = 5  # words of a clause worth adding
+_SHORTEST = 5  # English words of a clause
 _LONGEST = 17
 
 
-class Derivation(Clauses):
-    """The derivation of one sentence of about `length` English words."""
+def derive(draw: Draw, length: int) -> AlignedPair:
+    """Derives a sentence pair of about `length` English words."""
+    draft = Draft(draw, RULES)
+    end = length - 1  # position of the full stop
+    tense = _TENSES.pick(draw)
+    _write_opening(draft, tense, length)
+    write_clause(draft, tense, _pick_budget(draft, end))
+    previous: Conjunction | None = None
+    while end - len(draft.source) >= _SHORTEST + 2:
+        conjunction = _JOINING[tense].pick(draw)
+        if conjunction is previous or (previous is _BECAUSE and not conjunction.comma):
+            conjunction = _AND if previous is not _AND else _BUT
+        if len(draft.source) > 24 and conjunction.comma and draft.chance(0.35):
+            draft.put(";", ";")
+            draft.last_subject = None
+            if draft.chance(0.25):
+                tense = _TENSES.pick(draw)
+            write_clause(draft, tense, _pick_budget(draft, end))
+            previous = None
+        else:
+            _write_joined_clause(draft, conjunction, tense, _pick_budget(draft, end))
+            previous = conjunction
+    draft.put(".", ".")
+    return draft.pair()
 
-    def __init__(self, draw: Draw, length: int) -> None:
-        super().__init__(draw)
-        self.length = length
 
-    def left(self) -> int:
-        """English words until the wanted length, the full stop left out."""
-        return self.length - 1 - len(self.source)
+def _write_opening(draft: Draft, tense: str, length: int) -> None:
+    """Writes what precedes the main clause, mostly nothing: a time, a place or a clause."""
+    if length >= 8 and draft.chance(0.16):
+        draft.put_phrase(lexicon.phrases[tense].pick(draft.draw))
+    elif length >= 10 and draft.chance(0.05):
+        write_place(draft, 4)
+    elif length >= 13 and draft.chance(0.16):
+        conjunction = _OPENING[tense].pick(draft.draw)
+        _write_joined_clause(draft, conjunction, tense, 6 + draft.draw() % 4)
+    else:
+        return
+    draft.put(",", ",")
 
-    def part(self) -> int:
-        """The budget of the next clause: all that is left, or so much as leaves another clause."""
-        left = self.left()
-        if left <= 11:
-            return left
-        longest = min(left - _SHORTEST - 1, _LONGEST)
-        part = 6 + self.draw() % (longest - 4)
-        return left if left <= _LONGEST and self.chance(0.4) else part
 
-    def join_clause(self, joint: Joint, tense: str, budget: int) -> None:
-        if joint.comma:
-            self.put(",", ",")
-        self.put_block(joint.english, joint.french, joint.sure)
-        self.clause(budget - len(joint.english) - joint.comma, joint.tenses[tense])
+def _pick_budget(draft: Draft, end: int) -> int:
+    """Picks the budget of a clause: all words left, or a part that leaves room for another."""
+    left = end - len(draft.source)
+    if left <= 11:
+        return left
+    longest = min(left - _SHORTEST - 1, _LONGEST)
+    part = 6 + draft.draw() % (longest - 4)
+    return left if left <= _LONGEST and draft.chance(0.4) else part
 
-    def write(self) -> AlignedPair:
-        tense = _TENSES.pick(self.draw)
-        length = self.length
-        if length >= 8 and self.chance(0.16):
-            self.put_phrase(lexicon.phrases[tense].pick(self.draw))
-            self.put(",", ",")
-        elif length >= 10 and self.chance(0.05):
-            self.place(4)
-            self.put(",", ",")
-        elif length >= 13 and self.chance(0.16):
-            joint = _OPENING[tense].pick(self.draw)
-            self.join_clause(joint, tense, 6 + self.draw() % 4)
-            self.put(",", ",")
-        self.clause(self.part(), tense)
-        previous: Joint | None = None
-        while self.left() >= _SHORTEST + 2:
-            joint = _FURTHER[tense].pick(self.draw)
-            if joint is previous or (previous is _BECAUSE and not joint.comma):
-                joint = _AND if previous is not _AND else _BUT
-            if len(self.source) > 24 and joint.comma and self.chance(0.35):
-                self.put(";", ";")
-                self.last = None
-                if self.chance(0.25):
-                    tense = _TENSES.pick(self.draw)
-                self.clause(self.part(), tense)
-                previous = None
-                continue
-            self.join_clause(joint, tense, self.part())
-            previous = joint
-        self.put(".", ".")
-        return self.pair()
 
-    def pair(self) -> AlignedPair:
-        """The sentence as it is written in both languages."""
-        words, links = french.join(self.words, self.links)
-        self.source[0] = self.source[0][0].upper() + self.source[0][1:]
-        words[0] = words[0][0].upper() + words[0][1:]
-        sure = {(i, j) for j, word in enumerate(links) for i in word.sure}
-        possible = {(i, j) for j, word in enumerate(links) for i in word.possible}
-        return AlignedPair(self.source, words, sorted(sure), sorted(possible - sure))
+def _write_joined_clause(draft: Draft, conjunction: Conjunction, tense: str, budget: int) -> None:
+    if conjunction.comma:
+        draft.put(",", ",")
+    draft.put_block(conjunction.english, conjunction.french, conjunction.sure)
+    budget -= len(conjunction.english) + conjunction.comma
+    write_clause(draft, conjunction.tenses[tense], budget)

@@ -1,45 +1,37 @@
-"""Random numbers that are the same on every machine, and draws from weighted lists by them.
+"""Random numbers that are the same on every machine, and weighted lists.
 
-A stream is named by a text and made block by block by SHAKE-128 of the name and the block's
-number, so that it depends on no library generator. Weights are sums and quotients of small
-numbers (exact under IEEE 754; no logarithm or power, which differ between C libraries).
+A stream has a name. SHAKE-128 of the name and a block number gives its blocks, so no library
+generator is needed. Bounds of weighted lists are exact under IEEE 754: they use only sums and
+quotients, since logarithms and powers differ between C libraries.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import shake_128
+from itertools import chain, count
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Draw = Callable[[], int]
 
 RANGE = 1 << 32
-_BLOCK = 384
+_BLOCK = 384  # numbers
 _unpack = struct.Struct(f"<{_BLOCK}I").unpack
 
 
-def _numbers(name: str) -> Iterator[int]:
-    block = 0
-    while True:
-        yield from _unpack(shake_128(f"{name}\n{block}".encode()).digest(4 * _BLOCK))
-        block += 1
-
-
 def stream(name: str) -> Draw:
-    """A function whose n-th call gives the n-th 32-bit number of the stream called `name`."""
-    return _numbers(name).__next__
-
-
-def threshold(probability: float) -> int:
-    """The number that a share `probability` of the 32-bit numbers lies below."""
-    return int(probability * RANGE)
+    """Returns a function whose n-th call returns the n-th 32-bit number of the stream `name`."""
+    blocks = (
+        _unpack(shake_128(f"{name}\n{block}".encode()).digest(4 * _BLOCK)) for block in count()
+    )
+    return chain.from_iterable(blocks).__next__
 
 
 class Weighted(Generic[Item]):
-    """A list drawn from in proportion to weights."""
+    """A list whose items are picked in proportion to their weights."""
 
     __slots__ = ("_bounds", "items")
 

@@ -1,4 +1,7 @@
-"""Verbs with their tense, negation, adverb, pronouns and complements, in both languages at once."""
+"""Finite verbs with tense, negation, adverb and object pronoun, and infinitives.
+
+She never spoke to them        Elle ne leur a jamais parlé
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,28 @@ from functools import cache
 from typing import NamedTuple
 
 from nmt.grammar import english, french_verbs, lexicon
-from nmt.grammar.french import Links
-from nmt.grammar.lexicon import Adjective, Name, Verb
-from nmt.grammar.phrases import IL, ILS, JE, NOUS, VOUS, Nouns, Referent
+from nmt.grammar.draft import (
+    CONDITIONAL,
+    FUTURE,
+    IL,
+    ILS,
+    JE,
+    NOUS,
+    PAST,
+    PLUPERFECT,
+    PRESENT,
+    PROGRESSIVE,
+    VOUS,
+    Draft,
+    Referent,
+)
+from nmt.grammar.lexicon import Name, Verb
 from nmt.grammar.stream import Weighted
-
-# Tenses by their English form, and the French tense of each:
-PRESENT = "present"  # eats: mange
-PAST = "past"  # ate: a mangé, or for a state (knew) the imperfect connaissait
-PROGRESSIVE = "progressive"  # was eating: mangeait
-PLUPERFECT = "pluperfect"  # had eaten: avait mangé
-FUTURE = "future"  # will eat: mangera
-CONDITIONAL = "conditional"  # would eat: mangerait
 
 
 class Negation(NamedTuple):
     english: tuple[str, ...]
-    french: str  # after the finite verb; `ne` stands before it
+    french: str  # after the finite verb; `ne` precedes the verb
 
 
 NOT = Negation(("not",), "pas")
@@ -31,7 +39,7 @@ NO_LONGER = Negation(("no", "longer"), "plus")
 
 
 class Pronoun(NamedTuple):
-    """An object pronoun, after the English verb and before the French one."""
+    """An object pronoun: after the English verb, before the French verb."""
 
     english: str
     french: str
@@ -68,30 +76,42 @@ _REFLEXIVE = ("me", "se", "nous", "vous", "se")
 _BE = french_verbs.conjugate("être")
 _HAVE = french_verbs.conjugate("avoir")
 _ENGLISH_BE = english.Forms("be", "is", "was", "been", "being", ())
-BE = Verb(_ENGLISH_BE, None, _BE, None, False, False, True, False, False, (), ())
+BE = Verb(_ENGLISH_BE, _BE, state=True)
 LINKING = Weighted(
     [
         BE,
-        lexicon.linking("seem", "sembler", state=True),
-        lexicon.linking("become became become", "devenir", etre=True),
-        lexicon.linking("remain", "rester", etre=True),
+        Verb(english.conjugate("seem"), french_verbs.conjugate("sembler"), state=True),
+        Verb(
+            english.conjugate("become", "became", "become"),
+            french_verbs.conjugate("devenir"),
+            etre=True,
+        ),
+        Verb(english.conjugate("remain"), french_verbs.conjugate("rester"), etre=True),
     ],
     [70, 14, 8, 6],
 )
-CAN = french_verbs.conjugate("pouvoir")
-MUST = french_verbs.conjugate("devoir")
+
+# The French tense of a verb, or of the auxiliary if the tense is compound
+_SIMPLE_TENSES = {
+    PRESENT: "present",
+    PAST: "imperfect",
+    PROGRESSIVE: "imperfect",
+    FUTURE: "future",
+    CONDITIONAL: "conditional",
+}
+_AUXILIARY_TENSES = {PAST: "present", PLUPERFECT: "imperfect"}
 
 
 @cache
-def verbs_of(construction: str, subject: str) -> Weighted[Verb] | None:
-    """Verbs of a construction whose subject may be of this class."""
+def verbs_with_subject(construction: str, subject: str) -> Weighted[Verb] | None:
+    """Verbs of a construction whose subject may be of this semantic class."""
     pairs = [pair for pair in lexicon.verbs[construction] if subject in pair[0].subjects]
     return Weighted([v for v, _ in pairs], [w for _, w in pairs]) if pairs else None
 
 
 @cache
-def verbs_on(noun_class: str) -> Weighted[Verb] | None:
-    """Verbs that persons may do to this class: direct object in both languages."""
+def verbs_with_object(noun_class: str) -> Weighted[Verb] | None:
+    """Verbs of persons that take this semantic class as direct object in both languages."""
     pairs = [
         (verb, weight / len(verb.objects))
         for verb, weight in lexicon.verbs["transitive"]
@@ -100,214 +120,187 @@ def verbs_on(noun_class: str) -> Weighted[Verb] | None:
     return Weighted([v for v, _ in pairs], [w for _, w in pairs]) if pairs else None
 
 
-class Verbs(Nouns):
-    """The part of a derivation that writes verbs."""
+def pick_negation(draft: Draft, tense: str) -> Negation | None:
+    """Picks a negation, mostly none.
 
-    def negation(self, tense: str) -> Negation | None:
-        """A negation, or seldom none: `no longer` and `never` only where both languages agree."""
-        if not self.chance(0.13):
-            return None
-        roll = self.draw() % 100
-        if roll < 60 or tense in (PROGRESSIVE, PLUPERFECT):
-            return NOT
-        if roll < 82:
-            return NEVER
-        return NOT if tense in (PAST, CONDITIONAL) else NO_LONGER
-
-    def adverb(self, verb: Verb, tense: str, subject: Referent) -> Name | None:
-        alive = subject.noun_class in ("person", "animal")
-        if tense == PRESENT and alive and not verb.state and self.chance(0.12):
-            return lexicon.adverbs["frequency"].pick(self.draw)
-        handled = verb.willed and verb.objects and "idea" not in verb.objects
-        if handled and subject.noun_class == "person" and self.chance(0.12):
-            return lexicon.adverbs["manner"].pick(self.draw)
+    In some tenses, `never` and `no longer` have more than one translation: `not` replaces them.
+    """
+    if not draft.chance(0.13):
         return None
+    roll = draft.draw() % 100
+    if roll < 60 or tense in (PROGRESSIVE, PLUPERFECT):
+        return NOT
+    if roll < 82:
+        return NEVER
+    return NOT if tense in (PAST, CONDITIONAL) else NO_LONGER
 
-    def pronoun(self, dative: bool, compound: bool, subject: Referent) -> Pronoun | None:
-        """An object pronoun that is not the subject; of known gender, if a participle agrees."""
-        pronoun = (_DATIVE if dative else _ACCUSATIVE).pick(self.draw)
-        if pronoun.person != IL and pronoun.person == subject.person:
-            return None
-        first_and_second = pronoun.person in (JE, NOUS, VOUS)
-        if first_and_second and (subject.person in (JE, NOUS, VOUS) or (compound and not dative)):
-            return None
-        return pronoun
 
-    def verb(
-        self,
-        verb: Verb,
-        subject: Referent,
-        tense: str,
-        negation: Negation | None = None,
-        adverb: Name | None = None,
-        pronoun: Pronoun | None = None,
-        preceding: Referent | None = None,
-        passive: Verb | None = None,
-    ) -> None:
-        """Writes a finite verb with all that stands between it and its complements.
+def pick_adverb(draft: Draft, verb: Verb, tense: str, subject: Referent) -> Name | None:
+    """Picks an adverb of frequency or manner, mostly none."""
+    alive = subject.noun_class in ("person", "animal")
+    if tense == PRESENT and alive and not verb.state and draft.chance(0.12):
+        return lexicon.adverbs["frequency"].pick(draft.draw)
+    handled = verb.willed and verb.objects and "idea" not in verb.objects
+    if handled and subject.noun_class == "person" and draft.chance(0.12):
+        return lexicon.adverbs["manner"].pick(draft.draw)
+    return None
 
-        Args:
-            preceding: the direct object, where it stands before the verb (that-relative): the
-                French participle agrees with it.
-            passive: the verb whose participle follows a form of be.
-        """
-        source = self.source
-        person = subject.person
-        forms = verb.english
-        be = forms is _ENGLISH_BE
-        auxiliary: str | None = None
-        if tense == FUTURE:
-            auxiliary = "will"
-            main = forms.base
-        elif tense == CONDITIONAL:
-            auxiliary = "would"
-            main = forms.base
-        elif tense == PLUPERFECT:
-            auxiliary = "had"
-            main = forms.participle
-        elif tense == PROGRESSIVE and not be:
-            auxiliary = english.BE_PAST[person]
-            main = forms.gerund
-        elif be:
-            main = (english.BE_PRESENT if tense == PRESENT else english.BE_PAST)[person]
-        elif negation is NOT:
-            auxiliary = english.DO[person] if tense == PRESENT else "did"
-            main = forms.base
-        elif tense == PRESENT:
-            main = forms.third if person == IL else forms.base
-        else:
-            main = forms.past
 
-        # English: auxiliary, negation, adverb, verb, its particles, pronoun.
-        at = len(source)
-        aux_at: tuple[int, ...] = ()
-        if auxiliary is not None:
-            source.append(auxiliary)
-            aux_at = (at,)
-        main_at: tuple[int, ...] = ()
-        if be and auxiliary is None:
-            main_at = (len(source),)
-            source.append(main)
-        not_at: tuple[int, ...] = ()
-        if negation is not None:
-            not_at = tuple(range(len(source), len(source) + len(negation.english)))
-            source += negation.english
-        adverb_at = len(source)
-        if adverb is not None:
-            source.append(adverb.english)
-        if not main_at:
-            start = len(source)
-            source.append(main)
-            source += forms.rest
-            if verb.particle is not None and verb.preposition is None:
-                source.append(verb.particle)
-            main_at = tuple(range(start, len(source)))
-        if passive is not None:
-            start = len(source)
-            source += (passive.english.participle, *passive.english.rest)
-            passive_at = tuple(range(start, len(source)))
-        pronoun_at = len(source)
-        if pronoun is not None:
-            if pronoun.dative and verb.particle is not None:  # speaks to him: lui parle
-                source.append(verb.particle)
-            source.append(pronoun.english)
+def pick_pronoun(draft: Draft, dative: bool, compound: bool, subject: Referent) -> Pronoun | None:
+    """Picks an object pronoun; returns None for one that does not fit.
 
-        # French: ne, pronouns, finite verb, pas, adverb, participle.
-        words, links = self.words, self.links
-        if negation is not None:
-            words.append("ne")
-            links.append(Links(possible=not_at))
-        if verb.reflexive:
-            words.append(_REFLEXIVE[person])
-            links.append(Links(possible=main_at))
-        if pronoun is not None:
-            words.append(pronoun.french)
-            links.append(Links((len(source) - 1,), tuple(range(pronoun_at, len(source) - 1))))
-        compound = self.is_compound(verb, tense)
-        french = verb.french
-        if compound:
-            helper = _BE if verb.etre else _HAVE
-            table = helper.imperfect if tense == PLUPERFECT else helper.present
-            finite_at = Links(aux_at) if aux_at else Links(possible=main_at)
-        else:
-            if tense == PRESENT:
-                table = french.present
-            elif tense == FUTURE:
-                table = french.future
-            elif tense == CONDITIONAL:
-                table = french.conditional
-            else:
-                table = french.imperfect
-            finite_at = Links(main_at[:1], (*aux_at, *main_at[1:]))
-        words.append(table[person])
-        links.append(finite_at)
-        if negation is not None:
-            words.append(negation.french)
-            links.append(Links(not_at))
-        if adverb is not None:
-            words.append(adverb.french)
-            links.append(Links((adverb_at,)))
-        if compound:
-            agrees: Referent | Pronoun | None = None
-            if verb.etre:
-                agrees = subject
-            elif pronoun is not None and not pronoun.dative:
-                agrees = pronoun
-            else:
-                agrees = preceding
-            feminine, plural = (agrees.feminine, agrees.plural) if agrees else (False, False)
-            words.append(french.participle[feminine][plural])
-            links.append(Links(main_at[:1], main_at[1:]))
-        if passive is not None:
-            words.append(passive.french.participle[subject.feminine][subject.plural])
-            links.append(Links(passive_at[:1], passive_at[1:]))
+    It must not be the subject. If a participle agrees with it, its gender must be known.
+    """
+    pronoun = (_DATIVE if dative else _ACCUSATIVE).pick(draft.draw)
+    if pronoun.person != IL and pronoun.person == subject.person:
+        return None
+    first_or_second = pronoun.person in (JE, NOUS, VOUS)
+    if first_or_second and (subject.speaker or (compound and not dative)):
+        return None
+    return pronoun
 
-    @staticmethod
-    def is_compound(verb: Verb, tense: str) -> bool:
-        """Whether French uses an auxiliary and a participle."""
-        return tense == PLUPERFECT or (tense == PAST and not verb.state)
 
-    def settle(self, verb: Verb, subject: Referent, tense: str) -> str:
-        """The tense in which `verb` is said of `subject` without ambiguity in either language."""
-        if verb.state and tense == PROGRESSIVE:
-            tense = PAST
-        if tense == PAST and verb.english.past == verb.english.base and subject.person != IL:
-            tense = PLUPERFECT  # "they read" could be either tense
-        if verb.etre and subject.person in (JE, NOUS, VOUS) and self.is_compound(verb, tense):
-            tense = FUTURE if tense == PAST else CONDITIONAL  # the speaker's gender is unknown
-        return tense
+def is_compound(verb: Verb, tense: str) -> bool:
+    """Whether the French tense has an auxiliary and a participle."""
+    return tense == PLUPERFECT or (tense == PAST and not verb.state)
 
-    def infinitive(
-        self, verb: Verb, subject: Referent, to: tuple[int, ...] = (), gerund: bool = False
-    ) -> None:
-        """Writes a French infinitive for an English infinitive or gerund.
 
-        Args:
-            to: positions of English words that the French infinitive stands for too.
-        """
-        start = len(self.source)
-        self.source.append(verb.english.gerund if gerund else verb.english.base)
-        self.source += verb.english.rest
-        if verb.particle is not None and verb.preposition is None:
-            self.source.append(verb.particle)
-        at = tuple(range(start, len(self.source)))
-        if verb.reflexive:
-            self.words.append(_REFLEXIVE[subject.person])
-            self.links.append(Links(possible=at))
-        self.words.append(verb.french.infinitive)
-        self.links.append(Links(at[:1], (*to, *at[1:])))
+def settle_tense(verb: Verb, subject: Referent, tense: str) -> str:
+    """Returns `tense`, or another tense if this verb would be ambiguous in it."""
+    if verb.state and tense == PROGRESSIVE:
+        tense = PAST
+    if tense == PAST and verb.english.past == verb.english.base and subject.person != IL:
+        tense = PLUPERFECT  # "they read" could be either tense
+    if verb.etre and subject.speaker and is_compound(verb, tense):
+        tense = FUTURE if tense == PAST else CONDITIONAL  # the speaker's gender is unknown
+    return tense
 
-    def preposition(self, verb: Verb) -> None:
-        """Writes the prepositions that a verb takes: `goes to` / `va à`, `obeys` / `obéit à`."""
-        if verb.preposition is None:
-            return
-        last = len(self.source) - 1
-        if verb.particle is not None:
-            last += 1
-            self.source.append(verb.particle)
-        self.words.append(verb.preposition)
-        self.links.append(Links((last,)))
 
-    def adjective(self, adjective: Adjective, subject: Referent) -> None:
-        """Writes an adjective that is said of the subject."""
-        self.put(adjective.english, adjective.french[subject.feminine][subject.plural])
+def write_verb(
+    draft: Draft,
+    verb: Verb,
+    subject: Referent,
+    tense: str,
+    negation: Negation | None = None,
+    adverb: Name | None = None,
+    pronoun: Pronoun | None = None,
+    preceding: Referent | None = None,
+    passive: Verb | None = None,
+) -> None:
+    """Writes a finite verb with all that stands between subject and complements.
+
+    Args:
+        preceding: the direct object if it precedes the verb (in a relative clause with `que`): the
+            French participle agrees with it.
+        passive: the verb whose participle follows a form of be.
+    """
+    # English: auxiliary, negation, adverb, verb, particle, pronoun. Be precedes the negation.
+    auxiliary, main = _english_forms(verb, subject.person, tense, negation)
+    auxiliary_at: tuple[int, ...] = ()
+    main_at: tuple[int, ...] = ()
+    negation_at: tuple[int, ...] = ()
+    if auxiliary is not None:
+        auxiliary_at = draft.put_english(auxiliary)
+    elif verb.english is _ENGLISH_BE:
+        main_at = draft.put_english(main)
+    if negation is not None:
+        negation_at = draft.put_english(*negation.english)
+    if adverb is not None:
+        adverb_at = draft.put_english(adverb.english)
+    if not main_at:
+        main_at = draft.put_english(main, *_rest(verb))
+    if passive is not None:
+        passive_at = draft.put_english(passive.english.participle, *passive.english.rest)
+    if pronoun is not None:
+        particle_at: tuple[int, ...] = ()
+        if pronoun.dative and verb.particle is not None:  # speaks to him: lui parle
+            particle_at = draft.put_english(verb.particle)
+        pronoun_at = draft.put_english(pronoun.english)
+
+    # French: ne, pronouns, finite verb, pas, adverb, participle.
+    if negation is not None:
+        draft.put_french("ne", possible=negation_at)
+    if verb.reflexive:
+        draft.put_french(_REFLEXIVE[subject.person], possible=main_at)
+    if pronoun is not None:
+        draft.put_french(pronoun.french, pronoun_at, particle_at)
+    compound = is_compound(verb, tense)
+    if compound:
+        finite_forms = getattr(_BE if verb.etre else _HAVE, _AUXILIARY_TENSES[tense])
+    else:
+        finite_forms = getattr(verb.french, _SIMPLE_TENSES[tense])
+    finite = finite_forms[subject.person]
+    if not compound:
+        draft.put_french(finite, main_at[:1], (*auxiliary_at, *main_at[1:]))
+    elif auxiliary_at:
+        draft.put_french(finite, auxiliary_at)
+    else:
+        draft.put_french(finite, possible=main_at)
+    if negation is not None:
+        draft.put_french(negation.french, negation_at)
+    if adverb is not None:
+        draft.put_french(adverb.french, adverb_at)
+    if compound:
+        agrees: Referent | Pronoun | None = preceding
+        if verb.etre:
+            agrees = subject
+        elif pronoun is not None and not pronoun.dative:
+            agrees = pronoun
+        feminine, plural = (agrees.feminine, agrees.plural) if agrees else (False, False)
+        draft.put_french(verb.french.participle[feminine][plural], main_at[:1], main_at[1:])
+    if passive is not None:
+        participle = passive.french.participle[subject.feminine][subject.plural]
+        draft.put_french(participle, passive_at[:1], passive_at[1:])
+
+
+def _english_forms(
+    verb: Verb, person: int, tense: str, negation: Negation | None
+) -> tuple[str | None, str]:
+    """The auxiliary, if any, and the form of the verb: `did` and `see`."""
+    forms = verb.english
+    if tense == FUTURE:
+        return "will", forms.base
+    if tense == CONDITIONAL:
+        return "would", forms.base
+    if tense == PLUPERFECT:
+        return "had", forms.participle
+    if forms is _ENGLISH_BE:
+        return None, (english.BE_PRESENT if tense == PRESENT else english.BE_PAST)[person]
+    if tense == PROGRESSIVE:
+        return english.BE_PAST[person], forms.gerund
+    if negation is NOT:
+        return english.DO[person] if tense == PRESENT else "did", forms.base
+    if tense == PRESENT:
+        return None, forms.third if person == IL else forms.base
+    return None, forms.past
+
+
+def _rest(verb: Verb) -> tuple[str, ...]:
+    """English words after the verb that have no French word of their own: look at, regarder."""
+    if verb.particle is None or verb.preposition is not None:
+        return verb.english.rest
+    return (*verb.english.rest, verb.particle)
+
+
+def write_infinitive(
+    draft: Draft, verb: Verb, subject: Referent, to: tuple[int, ...] = (), gerund: bool = False
+) -> None:
+    """Writes a French infinitive for an English infinitive or gerund.
+
+    Args:
+        to: positions of English words that the French infinitive translates as well.
+    """
+    at = draft.put_english(verb.english.gerund if gerund else verb.english.base, *_rest(verb))
+    if verb.reflexive:
+        draft.put_french(_REFLEXIVE[subject.person], possible=at)
+    draft.put_french(verb.french.infinitive, at[:1], (*to, *at[1:]))
+
+
+def write_preposition(draft: Draft, verb: Verb) -> None:
+    """Writes the prepositions of a verb, if any: `goes to` / `va à`, `obeys` / `obéit à`."""
+    if verb.preposition is None:
+        return
+    if verb.particle is not None:
+        draft.put(verb.particle, verb.preposition)
+    else:
+        draft.put_french(verb.preposition, (len(draft.source) - 1,))

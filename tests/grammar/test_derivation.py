@@ -5,23 +5,34 @@ from __future__ import annotations
 import pytest
 
 from nmt.grammar import lexicon
-from nmt.grammar.lexicon import Adjective, Noun, Verb
-from nmt.grammar.phrases import IL, ILS, JE, Referent
-from nmt.grammar.sentences import AlignedPair, Derivation
-from nmt.grammar.stream import stream
-from nmt.grammar.verbs import (
-    BE,
+from nmt.grammar.clauses import RULES
+from nmt.grammar.draft import (
     CONDITIONAL,
     FUTURE,
-    NEVER,
-    NO_LONGER,
-    NOT,
+    IL,
+    ILS,
+    JE,
     PAST,
     PLUPERFECT,
     PRESENT,
     PROGRESSIVE,
+    AlignedPair,
+    Draft,
+    Referent,
+)
+from nmt.grammar.lexicon import Adjective, Noun, Verb
+from nmt.grammar.noun_phrases import write_possessed
+from nmt.grammar.nouns import Nominal, write_determiner, write_nominal
+from nmt.grammar.stream import stream
+from nmt.grammar.verbs import (
+    BE,
+    NEVER,
+    NO_LONGER,
+    NOT,
     Negation,
     Pronoun,
+    settle_tense,
+    write_verb,
 )
 
 HE = Referent(IL, False, False, "person")
@@ -38,11 +49,11 @@ def verb_of(base: str, construction: str = "transitive") -> Verb:
 
 
 def derive(subject: Referent, verb: Verb, tense: str, **more: object) -> AlignedPair:
-    sentence = Derivation(stream("test"), 10)
-    sentence.put(*WORDS[subject])
-    sentence.verb(verb, subject, tense, **more)  # type: ignore[arg-type]
-    sentence.put(".", ".")
-    return sentence.pair()
+    draft = Draft(stream("test"), RULES)
+    draft.put(*WORDS[subject])
+    write_verb(draft, verb, subject, tense, **more)  # type: ignore[arg-type]
+    draft.put(".", ".")
+    return draft.pair()
 
 
 @pytest.mark.parametrize(
@@ -147,19 +158,18 @@ def test_words_that_serve_grammar_alone_are_possible_links(
 
 
 def test_a_phrase_translated_as_a_whole() -> None:
-    sentence = Derivation(stream("test"), 10)
-    sentence.put_block(("in", "front", "of"), ("devant",), ((1, 0),))
-    sentence.put_block(("in", "order", "to"), ("pour",))
-    sentence.put(".", ".")
-    assert sentence.pair().pharaoh() == "0p0 1-0 2p0 3p1 4p1 5p1 6-2"
+    draft = Draft(stream("test"), RULES)
+    draft.put_block(("in", "front", "of"), ("devant",), ((1, 0),))
+    draft.put_block(("in", "order", "to"), ("pour",))
+    draft.put(".", ".")
+    assert draft.pair().pharaoh() == "0p0 1-0 2p0 3p1 4p1 5p1 6-2"
 
 
 def test_the_speaker_is_not_given_a_gender() -> None:
-    sentence = Derivation(stream("test"), 10)
-    assert sentence.settle(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
-    assert sentence.settle(verb_of("see"), ME, PAST) == PAST
-    assert sentence.settle(verb_of("read"), THEY, PAST) == PLUPERFECT  # not "they read"
-    assert sentence.settle(verb_of("read"), HE, PAST) == PAST
+    assert settle_tense(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
+    assert settle_tense(verb_of("see"), ME, PAST) == PAST
+    assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # not "they read"
+    assert settle_tense(verb_of("read"), HE, PAST) == PAST
 
 
 def noun_of(word: str) -> Noun:
@@ -204,10 +214,11 @@ def test_noun_phrases(
 ) -> None:
     word = noun_of(noun)
     first, second = (name and adjective_of(name, word.noun_class) for name in adjectives)
-    sentence = Derivation(stream("test"), 10)
-    sentence._determiner(determiner, word, plural, first, second, SHE, False)
-    sentence._head(word, plural, first, second)
-    pair = sentence.pair()
+    nominal = Nominal(word, plural, first, second)
+    draft = Draft(stream("test"), RULES)
+    write_determiner(draft, determiner, nominal, owner=SHE)
+    write_nominal(draft, nominal)
+    pair = draft.pair()
     assert " ".join(pair.source) == english
     assert " ".join(pair.target) == french
     assert pair.pharaoh() == links
@@ -215,12 +226,9 @@ def test_noun_phrases(
 
 def test_possessor_comes_first_in_english_and_last_in_french() -> None:
     for seed in range(500):
-        sentence = Derivation(stream(f"possessor {seed}"), 10)
-        words, links = sentence._possessor(noun_of("car"))
-        sentence._head(noun_of("car"), False, None, None)
-        sentence.words += words
-        sentence.links += links
-        pair = sentence.pair()
+        draft = Draft(stream(f"possessor {seed}"), RULES)
+        write_possessed(draft, Nominal(noun_of("car"), plural=False))
+        pair = draft.pair()
         if pair.source == ["The", "king", "'s", "car"]:
             break
     assert pair.target == ["La", "voiture", "du", "roi"]

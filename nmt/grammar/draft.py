@@ -1,0 +1,184 @@
+"""A sentence pair, and its draft while rules write it.
+
+Alignment links say which words are translations of each other; the rule that writes two words
+also links them. In this pair, `not` is `ne ... pas`: its link to `pas` is sure, and its link to
+`ne`, which only grammar requires, is possible.
+
+    0 She   1 did   2 not   3 see   4 .            sure links: 0-0 1-2 2-3 3-4 4-5
+    0 Elle  1 n'    2 a     3 pas   4 vu   5 .     possible link: 2p1
+
+Agreement makes the form of one word depend on another: `vu` would be `vue` after `l'` for `la`.
+Rules that write a noun phrase return its `Referent`, and rules for verbs and adjectives take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple, TypeVar
+
+from nmt.grammar import french
+from nmt.grammar.french import Links
+from nmt.grammar.lexicon import Adjective, Noun, Phrase
+from nmt.grammar.stream import Draw, Weighted
+
+Word = TypeVar("Word", Noun, Adjective)
+
+# Persons, as the verb tables number them.
+JE, IL, NOUS, VOUS, ILS = range(5)
+
+# Tenses by their English form, and the French tense of each:
+PRESENT = "present"  # eats: mange
+PAST = "past"  # ate: a mangé, or for a state (knew) the imperfect connaissait
+PROGRESSIVE = "progressive"  # was eating: mangeait
+PLUPERFECT = "pluperfect"  # had eaten: avait mangé
+FUTURE = "future"  # will eat: mangera
+CONDITIONAL = "conditional"  # would eat: mangerait
+
+# The time of a tense; the tense of a subordinate clause depends on it.
+TIME = {
+    PRESENT: PRESENT,
+    PAST: PAST,
+    PROGRESSIVE: PAST,
+    PLUPERFECT: PAST,
+    FUTURE: FUTURE,
+    CONDITIONAL: PAST,
+}
+
+
+class AlignedPair(NamedTuple):
+    """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
+
+    No link is in both `sure` and `possible` (Och and Ney 2003; `nmt.grammar.french.Links`).
+    """
+
+    source: list[str]
+    target: list[str]
+    sure: list[tuple[int, int]]
+    possible: list[tuple[int, int]]
+
+    def pharaoh(self) -> str:
+        """The links on one line: `i-j` for a sure link, `ipj` for a possible link."""
+        marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
+        return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
+
+    def reversed(self) -> AlignedPair:
+        """The pair in the other direction."""
+        sure, possible = (sorted((j, i) for i, j in links) for links in (self.sure, self.possible))
+        return AlignedPair(self.target, self.source, sure, possible)
+
+
+class Referent(NamedTuple):
+    """The features of a noun phrase or pronoun that other words agree with."""
+
+    person: int
+    feminine: bool
+    plural: bool
+    noun_class: str  # semantic class
+
+    @property
+    def speaker(self) -> bool:
+        """Whether it is I, we or you."""
+        return self.person in (JE, NOUS, VOUS)
+
+
+@cache
+def _link(position: int) -> Links:
+    return Links((position,))
+
+
+class ClauseRules(NamedTuple):
+    """The rules for a clause inside a phrase.
+
+    Noun phrases and predicates need them, but `clauses` imports those modules. A draft brings the
+    rules along, so that imports go in one direction. `nmt.grammar.clauses.RULES` has them.
+    """
+
+    relative: Callable[[Draft, Referent, int], None]  # the modified noun, budget
+    reported: Callable[[Draft, Referent, str, int], None]  # the reporting subject, tense, budget
+
+
+@dataclass(slots=True)
+class Draft:
+    """The sentence pair that rules extend word by word.
+
+    English words and French words are appended in the order of their own language, each French
+    word with its links. Nothing is aligned afterwards.
+    """
+
+    draw: Draw
+    clauses: ClauseRules
+    source: list[str] = field(default_factory=list)
+    target: list[str] = field(default_factory=list)  # as `french.join` reads it
+    links: list[Links] = field(default_factory=list)  # of each word of `target`
+    used: list[Noun | Adjective] = field(default_factory=list)
+    depth: int = 0  # how deeply the phrase is embedded
+    tense: str = PRESENT  # of the clause being written
+    last_subject: Referent | None = None  # the antecedent of a subject pronoun
+    last_place: int = -99  # where the last place phrase begins
+    groups: int = 0  # of persons mentioned as subjects: `they` must be unambiguous
+
+    def chance(self, probability: float) -> bool:
+        return self.draw() < probability * 4294967296.0
+
+    def pick_unused(self, choice: Weighted[Word], tries: int) -> Word:
+        """Picks a word that the sentence does not have yet, or gives up after `tries` picks."""
+        for _ in range(tries):
+            item = choice.pick(self.draw)
+            if item not in self.used:
+                break
+        self.used.append(item)
+        return item
+
+    def put(self, source: str, target: str) -> None:
+        """Appends an English word and its French translation."""
+        self.links.append(_link(len(self.source)))
+        self.source.append(source)
+        self.target.append(target)
+
+    def put_english(self, *words: str) -> tuple[int, ...]:
+        """Appends English words; returns their positions, for links."""
+        start = len(self.source)
+        self.source += words
+        return tuple(range(start, len(self.source)))
+
+    def put_french(
+        self, word: str, sure: tuple[int, ...] = (), possible: tuple[int, ...] = ()
+    ) -> None:
+        """Appends a French word with links to positions of English words."""
+        self.target.append(word)
+        self.links.append(Links(sure, possible))
+
+    def put_block(
+        self,
+        source: tuple[str, ...],
+        target: tuple[str, ...],
+        sure: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        """Appends a phrase that is translated as a whole: links each word to each.
+
+        Args:
+            sure: the links (i, j) that are sure; the others are possible.
+        """
+        at = self.put_english(*source)
+        for j, word in enumerate(target):
+            surely = tuple(at[i] for i, column in sure if column == j)
+            self.put_french(word, surely, tuple(i for i in at if i not in surely))
+
+    def put_phrase(self, phrase: Phrase) -> None:
+        """Appends a phrase of the lexicon."""
+        at = self.put_english(*phrase.english)
+        for word, links in zip(phrase.french, phrase.links, strict=True):
+            self.put_french(
+                word, tuple(at[i] for i in links.sure), tuple(at[i] for i in links.possible)
+            )
+
+    def pair(self) -> AlignedPair:
+        """The sentence pair as it is written."""
+        words, links = french.join(self.target, self.links)
+        self.source[0] = self.source[0][0].upper() + self.source[0][1:]
+        words[0] = words[0][0].upper() + words[0][1:]
+        sure = {(i, j) for j, word in enumerate(links) for i in word.sure}
+        possible = {(i, j) for j, word in enumerate(links) for i in word.possible}
+        return AlignedPair(self.source, words, sorted(sure), sorted(possible - sure))
