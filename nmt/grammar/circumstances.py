@@ -1,6 +1,6 @@
 """Adverbial phrases and infinitive phrases, which contain each other.
 
-for Thomas, during the concert, in order to publish the poem without waking the neighbours
+`during the concert`, `for Thomas`, `in order to read without waking the neighbours`
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def write_circumstances(
     roll = draft.draw() % 100
     if budget < 3 or roll < 12:
         return
-    willed = verb.willed and subject.noun_class == "person"
+    person = subject.noun_class == "person"
+    willed = verb.willed and person
     if willed and roll < 30 and budget >= 6:
         draft.put_block(("in", "order", "to"), ("pour",))
         write_infinitive_phrase(draft, subject, budget - 3)
@@ -48,11 +49,7 @@ def write_circumstances(
         and "area" not in verb.objects
     ):
         write_place(draft, min(budget, 7), small="thing" in verb.objects)
-    elif (
-        roll < 82
-        and subject.noun_class == "person"
-        and construction in ("intransitive", "locative")
-    ):
+    elif roll < 82 and person and construction in ("intransitive", "locative"):
         draft.put("with", "avec")
         write_person(draft, 0.3, min(budget - 1, 9), subject)
     elif (

@@ -1,7 +1,7 @@
-"""Clauses: subject and predicate, `there is`, and the passive; relative and reported clauses.
+"""Main clauses with their subjects, relative clauses and reported clauses.
 
-Here the grammar becomes recursive: a relative clause is part of a noun phrase and a reported
-clause is part of a predicate. Those rules find them in `Draft.clauses`, which is `RULES` below.
+The grammar is recursive: noun phrases contain relative clauses, and predicates contain reported
+clauses. Their modules come before this one, so they call `RULES` through `Draft.clauses`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _BE_PASSIVE = BE._replace(state=False)
 
 
 def write_clause(draft: Draft, tense: str, budget: int) -> None:
-    """Writes a clause in about `budget` English words."""
+    """Writes a clause of about `budget` English words."""
     draft.tense = tense
     roll = draft.draw() % 1000
     if roll < 45 and budget >= 6:
@@ -136,7 +136,7 @@ def _write_any_pronoun(draft: Draft) -> Referent:
 
 
 def _write_existential(draft: Draft, past: bool, budget: int) -> None:
-    """Writes that something exists somewhere: `there is a book on the table`."""
+    """Writes what exists somewhere: `there is a book on the table`."""
     noun_classes = ("person", "animal", "thing", "vehicle")
     noun = pick_noun(draft, (noun_classes[draft.draw() % 4],))
     plural = draft.chance(0.4)
@@ -173,7 +173,7 @@ def _write_passive(draft: Draft, tense: str, budget: int) -> None:
 
 
 def write_relative_clause(draft: Draft, noun: Referent, budget: int) -> None:
-    """Writes a relative clause that modifies `noun`."""
+    """Writes a relative clause that modifies `noun`: where, whose, that (object) or who."""
     outer = draft.tense, draft.last_subject
     draft.tense = _RELATIVE[TIME[draft.tense]].pick(draft.draw)
     draft.depth += 1
@@ -224,7 +224,7 @@ def _write_short_subject(draft: Draft, budget: int) -> Referent:
 
 
 def write_reported_clause(draft: Draft, reporter: Referent, tense: str, budget: int) -> None:
-    """Writes a clause that `reporter`, the subject of the clause around it, says or thinks."""
+    """Writes a clause; a pronoun in it may refer to `reporter`, the subject that says it."""
     outer = draft.tense
     draft.last_subject = reporter
     draft.depth += 1

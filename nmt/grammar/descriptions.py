@@ -1,6 +1,6 @@
 """Descriptions of a subject: be or a similar verb with an adjective, a comparison or a place.
 
-she was as tall as Peter       elle était aussi grande que Pierre
+`She was as tall as Peter`: `Elle était aussi grande que Pierre`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from nmt.grammar import lexicon
 from nmt.grammar.circumstances import write_time
 from nmt.grammar.draft import PAST, PROGRESSIVE, Draft, Referent
-from nmt.grammar.lexicon import Adjective
 from nmt.grammar.noun_phrases import write_person, write_place
-from nmt.grammar.nouns import adjectives_of, pick_adjective
+from nmt.grammar.nouns import adjectives_of
 from nmt.grammar.verbs import BE, LINKING, pick_negation, write_verb
 
 # Adjectives that never follow be, and adjectives without degrees
@@ -47,27 +46,24 @@ def write_description(draft: Draft, subject: Referent, budget: int) -> None:
         write_place(draft, end - len(draft.source))
         return
     assert choice is not None
-    adjective = pick_adjective(draft, choice)
+    adjective = draft.pick_unused(choice)
     while adjective.english in _ATTRIBUTIVE or (not person and adjective.english in _ABSOLUTE):
         adjective = choice.pick(draft.draw)
+    form = adjective.french[subject.feminine][subject.plural]
     gradable = adjective.english not in _ABSOLUTE
     verb = LINKING.pick(draft.draw) if person else BE
     write_verb(draft, verb, subject, tense, pick_negation(draft, tense))
     left = end - len(draft.source)
     if verb is BE and left >= 5 and person and gradable and draft.chance(0.3):
         draft.put("as", "aussi")
-        _write_adjective(draft, adjective, subject)
+        draft.put(adjective.english, form)
         draft.put("as", "que")
         write_person(draft, 0.4, left - 3, definite=True)
         return
     if left >= 2 and gradable and draft.chance(0.4):
         degree = lexicon.adverbs["degree"].pick(draft.draw)
         draft.put(degree.english, degree.french)
-    _write_adjective(draft, adjective, subject)
+    draft.put(adjective.english, form)
     temporary = verb is BE and person and gradable and choice is after
     if temporary and left >= 4 and draft.chance(0.4):
         write_time(draft, left - 1)
-
-
-def _write_adjective(draft: Draft, adjective: Adjective, subject: Referent) -> None:
-    draft.put(adjective.english, adjective.french[subject.feminine][subject.plural])

@@ -1,14 +1,15 @@
 """A sentence pair, and its draft while rules write it.
 
-Alignment links say which words are translations of each other; the rule that writes two words
-also links them. In this pair, `not` is `ne ... pas`: its link to `pas` is sure, and its link to
-`ne`, which only grammar requires, is possible.
+Alignment links connect words that are translations of each other. The rule that writes two such
+words also links them. Here `not` is `ne ... pas`; its link to `pas` is sure. Its link to `ne` is
+only possible, since `ne` adds no meaning.
 
-    0 She   1 did   2 not   3 see   4 .            sure links: 0-0 1-2 2-3 3-4 4-5
-    0 Elle  1 n'    2 a     3 pas   4 vu   5 .     possible link: 2p1
+    0 She   1 did   2 not   3 see   4 .            sure: 0-0 1-2 2-3 3-4 4-5
+    0 Elle  1 n'    2 a     3 pas   4 vu   5 .     possible: 2p1
 
-Agreement makes the form of one word depend on another: `vu` would be `vue` after `l'` for `la`.
-Rules that write a noun phrase return its `Referent`, and rules for verbs and adjectives take it.
+Agreement means that one word takes gender, number or person from another: `la lettre est longue`,
+`les livres sont longs`. A rule for a noun phrase returns its `Referent`, which has these features;
+rules for verbs and adjectives take it as an argument.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from typing import NamedTuple, TypeVar
 from nmt.grammar import french
 from nmt.grammar.french import Links
 from nmt.grammar.lexicon import Adjective, Noun, Phrase
-from nmt.grammar.stream import Draw, Weighted
+from nmt.grammar.stream import RANGE, Draw, Weighted
 
 Word = TypeVar("Word", Noun, Adjective)
 
-# Persons, as the verb tables number them.
+# Persons: indices into the tables of verb forms
 JE, IL, NOUS, VOUS, ILS = range(5)
 
-# Tenses by their English form, and the French tense of each:
+# Tenses, named after the English form, with the French form
 PRESENT = "present"  # eats: mange
-PAST = "past"  # ate: a mangé, or for a state (knew) the imperfect connaissait
+PAST = "past"  # ate: a mangé; of a state (knew): connaissait
 PROGRESSIVE = "progressive"  # was eating: mangeait
 PLUPERFECT = "pluperfect"  # had eaten: avait mangé
 FUTURE = "future"  # will eat: mangera
@@ -38,13 +39,9 @@ CONDITIONAL = "conditional"  # would eat: mangerait
 
 # The time of a tense; the tense of a subordinate clause depends on it.
 TIME = {
-    PRESENT: PRESENT,
-    PAST: PAST,
-    PROGRESSIVE: PAST,
-    PLUPERFECT: PAST,
-    FUTURE: FUTURE,
-    CONDITIONAL: PAST,
-}
+    PRESENT: PRESENT, FUTURE: FUTURE,
+    PAST: PAST, PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST,
+}  # fmt: skip
 
 
 class AlignedPair(NamedTuple):
@@ -89,10 +86,10 @@ def _link(position: int) -> Links:
 
 
 class ClauseRules(NamedTuple):
-    """The rules for a clause inside a phrase.
+    """The rules for clauses inside phrases: where the grammar is recursive.
 
-    Noun phrases and predicates need them, but `clauses` imports those modules. A draft brings the
-    rules along, so that imports go in one direction. `nmt.grammar.clauses.RULES` has them.
+    Noun phrases and predicates need these rules, but the module `clauses` imports those modules.
+    So a draft carries the rules, `clauses.RULES`, and all imports go in one direction.
     """
 
     relative: Callable[[Draft, Referent, int], None]  # the modified noun, budget
@@ -101,10 +98,9 @@ class ClauseRules(NamedTuple):
 
 @dataclass(slots=True)
 class Draft:
-    """The sentence pair that rules extend word by word.
+    """A sentence pair that rules extend word by word.
 
-    English words and French words are appended in the order of their own language, each French
-    word with its links. Nothing is aligned afterwards.
+    Each language is written in its own word order, and each French word with its links.
     """
 
     draw: Draw
@@ -113,16 +109,16 @@ class Draft:
     target: list[str] = field(default_factory=list)  # as `french.join` reads it
     links: list[Links] = field(default_factory=list)  # of each word of `target`
     used: list[Noun | Adjective] = field(default_factory=list)
-    depth: int = 0  # how deeply the phrase is embedded
+    depth: int = 0  # of embedding; deep phrases are kept simple
     tense: str = PRESENT  # of the clause being written
     last_subject: Referent | None = None  # the antecedent of a subject pronoun
-    last_place: int = -99  # where the last place phrase begins
-    groups: int = 0  # of persons mentioned as subjects: `they` must be unambiguous
+    last_place: int = -99  # source position of the last place; far back: none
+    groups: int = 0  # of persons; `they` is ambiguous if there are several
 
     def chance(self, probability: float) -> bool:
-        return self.draw() < probability * 4294967296.0
+        return self.draw() < probability * RANGE
 
-    def pick_unused(self, choice: Weighted[Word], tries: int) -> Word:
+    def pick_unused(self, choice: Weighted[Word], tries: int = 3) -> Word:
         """Picks a word that the sentence does not have yet, or gives up after `tries` picks."""
         for _ in range(tries):
             item = choice.pick(self.draw)
@@ -156,7 +152,7 @@ class Draft:
         target: tuple[str, ...],
         sure: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """Appends a phrase that is translated as a whole: links each word to each.
+        """Appends a phrase that is translated as a whole; links all its words to each other.
 
         Args:
             sure: the links (i, j) that are sure; the others are possible.

@@ -1,4 +1,4 @@
-"""English word forms: plurals, verb forms, the choice between a and an."""
+"""English word forms: plurals, verb forms, and the article a or an."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DOUBLED = frozenset(
 
 
 def article(word: str) -> str:
-    """The indefinite article before `word`: by its first sound, not its first letter."""
+    """The indefinite article before `word`; its first sound decides, not its first letter."""
     lower = word.lower()
     if lower.startswith(_AN):
         return "an"
-    if lower.startswith(_A) and not lower.startswith("unin") and not lower.startswith("unim"):
-        return "an" if lower.startswith("unexp") else "a"
+    if lower.startswith(_A) and not lower.startswith(("unin", "unim")):
+        return "a"
     return "an" if lower[0] in VOWELS else "a"
 
 
@@ -37,7 +37,7 @@ def noun_plural(noun: str) -> str:
 
 
 class Forms(NamedTuple):
-    """The forms of an English verb; each may be followed by the words of `rest` (get up)."""
+    """The forms of an English verb; the words of `rest` follow each form (gets up)."""
 
     base: str
     third: str
@@ -48,7 +48,7 @@ class Forms(NamedTuple):
 
 
 def conjugate(lemma: str, past: str | None = None, participle: str | None = None) -> Forms:
-    """The forms of `lemma`, whose words are joined by `_`; past forms are given if irregular."""
+    """The forms of a verb, words joined by `_`; irregular verbs need their past forms."""
     base, *rest = lemma.split("_")
     if _consonant_y(base):
         third, regular = base[:-1] + "ies", base[:-1] + "ied"
@@ -66,11 +66,9 @@ def conjugate(lemma: str, past: str | None = None, participle: str | None = None
         gerund = base[:-1] + "ing"
     else:
         gerund = base + "ing"
-    if past is not None:
-        past = past.split("_")[0]
-    if participle is not None:
-        participle = participle.split("_")[0]
-    return Forms(base, third, past or regular, participle or past or regular, gerund, tuple(rest))
+    past = past.split("_")[0] if past else regular
+    participle = participle.split("_")[0] if participle else past
+    return Forms(base, third, past, participle, gerund, tuple(rest))
 
 
 BE_PRESENT = ("am", "is", "are", "are", "are")

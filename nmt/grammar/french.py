@@ -1,8 +1,8 @@
-"""French word forms of nouns and adjectives, and what happens where two words meet.
+"""French forms of nouns and adjectives, and the changes where two words meet.
 
-A word that changes before another is written with a leading `~` while a sentence is derived
-(`~le` is the article, `le` the pronoun: `de` + `~le` is `du`, `de` + `le` stays) and takes its
-form in `join`.
+A sentence is derived with words such as `de ~le roi` and `~le ami`; `join` turns them into
+`du roi` and `l' ami`. The mark `~` tells words with the same spelling apart: the article `~le`
+contracts with `de`, the pronoun `le` does not (`de le voir`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 
 class Links(NamedTuple):
-    """The English words (their positions) that one French word is linked to.
+    """The positions of the English words that one French word is linked to.
 
-    `sure` where the two words mean the same by themselves; `possible` where a word stands for
-    part of a phrase that is translated as a whole, or for grammar alone (an auxiliary without a
-    counterpart, do, to, ne, a reflexive pronoun, a particle).
+    A sure link connects two words that are translations of each other. A possible link connects
+    words of a phrase that is translated as a whole (`in order to`, `pour`), or a word that only has
+    a grammatical function: an auxiliary without counterpart, do, to, ne, a reflexive pronoun.
     """
 
     sure: tuple[int, ...] = ()
@@ -35,7 +35,7 @@ _ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibo
 
 @cache
 def elides(word: str) -> bool:
-    """Whether a word before `word` is elided: it begins with a vowel or a mute h."""
+    """Whether words elide before `word`: it begins with a vowel or a mute h."""
     lower = word.lower()
     return lower[0] in _VOWELS and not lower.startswith(_ASPIRATED)
 
@@ -70,15 +70,12 @@ def feminine(adjective: str) -> str:
     """The feminine singular of a masculine singular adjective."""
     if adjective in _FEMININE:
         return _FEMININE[adjective]
-    for ending, replacement in _ENDINGS:
-        if adjective.endswith(ending):
-            stem = adjective[: len(adjective) - len(ending)]
-            return stem + replacement
-    raise AssertionError(adjective)
+    ending, replacement = next(pair for pair in _ENDINGS if adjective.endswith(pair[0]))
+    return adjective.removesuffix(ending) + replacement
 
 
 def noun_plural(noun: str) -> str:
-    """The plural of a noun, `festival` and its like included."""
+    """The plural of a noun, also of an irregular one such as `festival`."""
     return noun + "s" if noun in _PLURAL_IN_S else plural(noun)
 
 
@@ -88,7 +85,7 @@ def agree(adjective: str) -> tuple[tuple[str, str], tuple[str, str]]:
     return (adjective, plural(adjective)), (female, female + "s")
 
 
-# What a word becomes before a consonant, and before a vowel or mute h.
+# The form of a word before a consonant, and its form before a vowel or a mute h
 _MEETING = {
     "~le": ("le", "l'"), "~la": ("la", "l'"), "~les": ("les", "les"),
     "le": ("le", "l'"), "la": ("la", "l'"), "je": ("je", "j'"), "me": ("me", "m'"),
@@ -103,22 +100,20 @@ def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
     """Elides, contracts and chooses the forms that depend on the next word.
 
     Args:
-        words: a derived sentence, words with their `~`.
+        words: the words of a derived sentence, with `~`.
         links: the links of each word.
 
     Returns:
-        The words as they are written, and their links; a contraction has the links of both words.
+        The written words and their links; a contraction has the links of both words.
     """
-    out: list[str] = []  # from the last word to the first
+    out: list[str] = []  # in reverse, like the loop
     out_links: list[Links] = []
     following = "."
     article = False  # whether the following word is an article that may contract
     for word, link in zip(reversed(words), reversed(links), strict=True):
         if article and (word, following) in _CONTRACTED:
-            following = _CONTRACTED[word, following]
-            out[-1] = following
+            out[-1] = following = _CONTRACTED[word, following]
             out_links[-1] |= link
-            article = False
             continue
         article = False
         forms = _MEETING.get(word)

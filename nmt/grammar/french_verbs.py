@@ -1,12 +1,12 @@
-"""French conjugation: five persons (je, il, nous, vous, ils) in the simple tenses of the corpus."""
+"""French conjugation: the persons je, il, nous, vous and ils in the simple tenses of the corpus."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# Irregular verbs: je, il, nous, ils of the present, stem of the future, past participle. A verb
-# that ends like one of them (after a prefix) is conjugated like it; the longest ending wins.
+# Irregular verbs: je, il, nous and ils of the present, the stem of the future, the past participle.
+# A verb with a prefix (comprendre) follows the longest entry that it ends with (prendre).
 _IRREGULAR = {
     ending: forms.split()
     for ending, forms in {
@@ -71,10 +71,10 @@ class Forms(NamedTuple):
 
 
 def _first_group(infinitive: str) -> list[str]:
-    """Present (je, il, nous, ils), future stem and participle of a verb in -er."""
+    """Principal parts of a regular verb in -er."""
     stem = infinitive[:-2]
-    heavy = stem  # the stem under stress
-    future = infinitive  # the stem of the future
+    heavy = stem  # where the stem is stressed: j'appelle
+    future = infinitive
     if infinitive.endswith(_DOUBLING):
         heavy = stem + stem[-1]
         future = heavy + "er"
@@ -95,6 +95,7 @@ def _first_group(infinitive: str) -> list[str]:
 
 
 def _principal(infinitive: str) -> tuple[list[str], str | None]:
+    """Principal parts, as in `_IRREGULAR`, and the form of vous if it is irregular."""
     matches = [
         ending
         for ending in _IRREGULAR
@@ -102,7 +103,7 @@ def _principal(infinitive: str) -> tuple[list[str], str | None]:
     ]
     if matches:
         ending = max(matches, key=len)
-        prefix = infinitive[: len(infinitive) - len(ending)]
+        prefix = infinitive.removesuffix(ending)
         vous = _VOUS.get(ending)
         return [prefix + form for form in _IRREGULAR[ending]], vous and prefix + vous
     if infinitive.endswith("er"):
@@ -110,10 +111,9 @@ def _principal(infinitive: str) -> tuple[list[str], str | None]:
     stem = infinitive[:-2]
     if infinitive.endswith("ir"):
         forms = ["is", "it", "issons", "issent", "ir", "i"]
-    elif infinitive.endswith("re"):
-        forms = ["s", "", "ons", "ent", "r", "u"]
     else:
-        raise AssertionError(infinitive)
+        assert infinitive.endswith("re"), infinitive
+        forms = ["s", "", "ons", "ent", "r", "u"]
     return [stem + form for form in forms], None
 
 
@@ -121,21 +121,20 @@ def conjugate(infinitive: str) -> Forms:
     """All forms of a verb given by its infinitive (without a reflexive pronoun)."""
     (je, il, nous, ils, future, participle), vous = _principal(infinitive)
     stem = "ét" if infinitive == "être" else nous[:-3]  # of the imperfect
-    short = stem  # before i: no need to soften g or c
+    short = stem  # the stem before i, where g and c are soft: mangions
     if infinitive.endswith("ger"):
         short = stem[:-1]
     elif infinitive.endswith("cer"):
         short = stem[:-1] + "c"
     imperfect = tuple((short if ending.startswith("i") else stem) + ending for ending in _IMPERFECT)
     vous = vous or short + "ez"
-    male = participle
     base = "du" if participle == "dû" else participle
-    plural = male if male.endswith("s") else base + "s"
+    plural = participle if participle.endswith("s") else base + "s"
     return Forms(
         infinitive,
         (je, il, nous, vous, ils),
         imperfect,  # type: ignore[arg-type]
         tuple(future + ending for ending in _FUTURE),  # type: ignore[arg-type]
         tuple(future + ending for ending in _IMPERFECT),  # type: ignore[arg-type]
-        ((male, plural), (base + "e", base + "es")),
+        ((participle, plural), (base + "e", base + "es")),
     )

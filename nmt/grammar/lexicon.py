@@ -1,14 +1,15 @@
-"""The words of the corpus, read from the lists in `lexicon/` with all their forms.
+"""The words of the corpus with all their forms, read from the lists in `lexicon/`.
 
-The lists hold lemmas with their semantic classes, in order of frequency; a word's rank in its
-section gives its probability by Zipf's law.
+A list has sections of lemmas, the most frequent first. A section has a semantic class: letters are
+read, doors are locked. Zipf's law gives the probabilities: the word of rank r, from 1, has the
+weight 1 / (r + 1).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -18,29 +19,29 @@ from nmt.grammar.stream import Weighted
 
 
 class Noun(NamedTuple):
-    """A noun and its forms; `english[plural]`, `french[plural]`."""
+    """A noun; its forms are `english[plural]` and `french[plural]`."""
 
     english: tuple[str, str]
     french: tuple[str, str]
     feminine: bool
     noun_class: str  # semantic class
     mass: bool
-    relation: bool  # a person who is somebody's (friend, doctor)
+    relation: bool  # a person who may have a possessor: my friend, the king's doctor
 
 
 class Adjective(NamedTuple):
-    """An adjective; `french[feminine][plural]`, `before` the French noun or after it."""
+    """An adjective; its French forms are `french[feminine][plural]`."""
 
     english: str
     french: tuple[tuple[str, str], tuple[str, str]]
-    attributive: str  # masculine singular in front of its noun, as `join` reads it
-    before: bool
-    size: bool  # size or age: in English after an opinion (a happy little man)
+    attributive: str  # masculine singular before the noun, as `french.join` reads it
+    before: bool  # precedes the French noun
+    size: bool  # size or age; in English, opinions precede it: a happy little man
     opinion: bool
 
 
 class Verb(NamedTuple):
-    """A verb in one construction."""
+    """A verb in one construction, such as transitive."""
 
     english: english.Forms
     french: french_verbs.Forms
@@ -64,7 +65,7 @@ class Name(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A fixed phrase with its alignment: `links[j]` are the English positions of French word j."""
+    """A fixed phrase; `links[j]` are the links of French word j."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]
@@ -90,7 +91,7 @@ _RELATIONS = frozenset(
 
 
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
-    """The words in brackets and the entries of each section of a list."""
+    """Yields the words in brackets and the entries of each section of a list."""
     text = (files("nmt.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
     head: list[str] = []
     entries: list[str] = []
@@ -105,17 +106,16 @@ def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list
     yield head, entries
 
 
-def _pair(word: str, rule: str) -> tuple[str, str]:
+def _numbers(word: str, pluralise: Callable[[str], str]) -> tuple[str, str]:
+    """Singular and plural; the list gives irregular plurals after a slash."""
     singular, _, plural = word.partition("/")
-    return singular, plural or (english if rule == "english" else french).noun_plural(singular)
+    return singular, plural or pluralise(singular)
 
 
 def _noun(entry: str, noun_class: str, feminine: bool, mass: bool) -> Noun:
     left, right = entry.split()
-    relation = left.split("/")[0] in _RELATIONS
-    return Noun(
-        _pair(left, "english"), _pair(right, "french"), feminine, noun_class, mass, relation
-    )
+    forms = _numbers(left, english.noun_plural), _numbers(right, french.noun_plural)
+    return Noun(*forms, feminine, noun_class, mass, relation=forms[0][0] in _RELATIONS)
 
 
 def _adjective(entry: str, before: bool) -> Adjective:
@@ -162,9 +162,6 @@ def _phrase(entry: str) -> Phrase:
     return Phrase(tuple(left.split()), tuple(right.split()), tuple(links))
 
 
-# The word of rank r (from 0) has a weight of 1 / (r + 1 + offset).
-_OFFSET = 1.0
-
 nouns: dict[str, list[tuple[Noun, float]]] = defaultdict(list)
 adjectives: dict[tuple[str, bool], list[tuple[Adjective, float]]] = defaultdict(list)
 verbs: dict[str, list[tuple[Verb, float]]] = defaultdict(list)
@@ -175,28 +172,25 @@ phrases: dict[str, Weighted[Phrase]] = {}
 
 def _load() -> None:
     for (noun_class, gender, *mass), entries in _sections("nouns"):
-        for rank, entry in enumerate(entries):
-            share = 0.4 if gender == "f" and noun_class == "person" else 1.0
-            weight = (0.7 if mass else 1.0) * (1 if noun_class != "person" else 1 + share)
-            nouns[noun_class].append(
-                (_noun(entry, noun_class, gender == "f", bool(mass)), weight / (rank + 1 + _OFFSET))
-            )
+        weight = 0.7 if mass else 1.0
+        if noun_class == "person":
+            weight = 1.4 if gender == "f" else 2.0
+        for rank, entry in enumerate(entries, start=1):
+            noun = _noun(entry, noun_class, gender == "f", bool(mass))
+            nouns[noun_class].append((noun, weight / (rank + 1)))
     for (position, *noun_classes), entries in _sections("adjectives"):
-        for rank, entry in enumerate(entries):
+        for rank, entry in enumerate(entries, start=1):
             adjective = _adjective(entry, position == "before")
             for noun_class in noun_classes:
-                adjectives[noun_class, adjective.before].append(
-                    (adjective, 1 / (rank + 1 + _OFFSET))
-                )
+                adjectives[noun_class, adjective.before].append((adjective, 1 / (rank + 1)))
     for (construction, *classes), entries in _sections("verbs"):
         split = classes.index(">") if ">" in classes else len(classes)
         subjects, objects = tuple(classes[:split]), tuple(classes[split + 1 :])
-        for rank, entry in enumerate(entries):
+        for rank, entry in enumerate(entries, start=1):
             verb = _verb(entry, subjects, objects)
             if construction == "control":
                 verb = verb._replace(particle=None)  # its `to` belongs to the infinitive
-            weight = math.sqrt(len(entries)) / (rank + 1 + _OFFSET)
-            verbs[construction].append((verb, weight))
+            verbs[construction].append((verb, math.sqrt(len(entries)) / (rank + 1)))
     for (section,), entries in _sections("adverbs"):
         adverbs[section] = _weighted([_name(entry, False) for entry in entries])
     for (section,), entries in _sections("names"):
@@ -212,7 +206,7 @@ def _name(entry: str, feminine: bool) -> Name:
 
 
 def _weighted(items: list) -> Weighted:
-    return Weighted(items, [1 / (rank + 1 + _OFFSET) for rank in range(len(items))])
+    return Weighted(items, [1 / (rank + 1) for rank, _ in enumerate(items, start=1)])
 
 
 _load()

@@ -1,6 +1,6 @@
-"""Noun phrases with all that belongs to them, and places, which are prepositional phrases.
+"""Noun phrases with what follows the noun, and prepositional phrases of place.
 
-the king 's old car in front of the house        la vieille voiture du roi devant la maison
+`the king 's old car in front of the house`: `la vieille voiture du roi devant la maison`
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from nmt.grammar.nouns import (
     THE,
     Nominal,
     adjectives_of,
-    pick_adjective,
     pick_noun,
     write_determiner,
     write_name,
@@ -28,7 +27,7 @@ _PLURAL = Weighted(
 )
 _MASS = Weighted(["the", "some", "own", "this"], [42, 40, 10, 5])
 _DEFINITE = frozenset(("the", "own", "this", "'s", "number", "all"))
-_BELOW_PLURAL = int(0.3 * RANGE)  # random numbers below it make a noun plural
+_PLURAL_SHARE = int(0.3 * RANGE)  # of all random numbers
 
 # Classes whose nouns have no owner
 _OWNERLESS = frozenset(
@@ -88,7 +87,7 @@ def write_noun_phrase(
         subject: whether this is the subject of a clause, which alone may have `every`.
     """
     noun = pick_noun(draft, noun_classes)
-    plural = not noun.mass and not singular and draft.draw() < _BELOW_PLURAL
+    plural = not noun.mass and not singular and draft.draw() < _PLURAL_SHARE
     determiner = (_MASS if noun.mass else _PLURAL if plural else _SINGULAR).pick(draft.draw)
     if (
         (determiner == "own" and (owner is None or owner.noun_class not in ("person", "org")))
@@ -98,7 +97,7 @@ def write_noun_phrase(
         or (determiner == "'s" and (budget < 4 or noun.noun_class in _OWNERLESS or draft.depth > 1))
         or (negated and determiner not in ("the", "a", "some", "own", "this"))
     ):
-        determiner = "the"
+        determiner = "the"  # always fits
     left = budget - 2
     before, after = _pick_adjectives(draft, noun, left)
     left -= (before is not None) + (after is not None)
@@ -125,8 +124,8 @@ def _pick_adjectives(
     both = budget > 1 and noun.noun_class in _CONCRETE and draft.chance(0.25)
     after = adjectives_of(noun.noun_class, False) if before is None or both else None
     return (
-        pick_adjective(draft, before) if before is not None else None,
-        pick_adjective(draft, after) if after is not None else None,
+        draft.pick_unused(before) if before is not None else None,
+        draft.pick_unused(after) if after is not None else None,
     )
 
 

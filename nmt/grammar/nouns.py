@@ -13,6 +13,7 @@ from nmt.grammar.stream import Weighted
 # French forms, [feminine][plural]
 THE = (("~le", "~les"), ("~la", "~les"))
 _THIS = (("~ce", "ces"), ("cette", "ces"))
+_INVARIABLE = {"every": "chaque", "several": "plusieurs"}
 
 # my, our, ... by the person of the owner; French for masculine, feminine and plural possessions
 _POSSESSIVES = {
@@ -58,10 +59,6 @@ def adjectives_of(noun_class: str, before: bool) -> Weighted[Adjective] | None:
 
 def pick_noun(draft: Draft, noun_classes: tuple[str, ...], mass: bool = True) -> Noun:
     return draft.pick_unused(nouns_of(noun_classes, mass), tries=4)
-
-
-def pick_adjective(draft: Draft, choice: Weighted[Adjective]) -> Adjective:
-    return draft.pick_unused(choice, tries=3)
 
 
 class Nominal(NamedTuple):
@@ -132,10 +129,8 @@ def write_determiner(
         draft.put(word, forms[2 if plural else int(feminine)])
     elif kind == "this":
         draft.put("these" if plural else "this", _THIS[feminine][plural])
-    elif kind == "every":
-        draft.put("every", "chaque")
-    elif kind == "several":
-        draft.put("several", "plusieurs")
+    elif kind in _INVARIABLE:
+        draft.put(kind, _INVARIABLE[kind])
     elif kind == "many":
         draft.put_block(("many",), ("beaucoup", "de"), ((0, 0),))
     elif kind == "all":

@@ -1,6 +1,6 @@
 """Predicates: a verb with its complements and circumstances, or a description.
 
-gave the letter to Paul after the lesson        a donné la lettre à Paul après la leçon
+`gave the letter to Paul after the lesson`: `a donné la lettre à Paul après la leçon`
 """
 
 from __future__ import annotations
@@ -66,11 +66,8 @@ def write_predicate(draft: Draft, subject: Referent, budget: int) -> None:
     """Writes the predicate of a subject in about `budget` English words."""
     end = len(draft.source) + budget
     construction = _pick_construction(draft, subject, budget)
-    if construction == "be":
-        write_description(draft, subject, budget)
-        return
-    verbs = verbs_with_subject(construction, subject.noun_class)
-    if verbs is None:
+    verbs = verbs_with_subject(construction, subject.noun_class)  # none for be
+    if verbs is None and construction != "be":
         construction = "intransitive"
         verbs = verbs_with_subject(construction, subject.noun_class)
     if verbs is None:

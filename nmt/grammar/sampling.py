@@ -1,4 +1,4 @@
-"""Which sentence is draw k of a split."""
+"""Draws: which sentence pair is number k of a split."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nmt.grammar.draft import AlignedPair
 from nmt.grammar.sentences import derive
 from nmt.grammar.stream import RANGE, Draw, stream
 
-# Changes when any draw changes; part of the fingerprint of prepared text.
+# Changes with any draw; part of the fingerprint of prepared text.
 VERSION = "2"
 
-# Sixteenths of the language that a split may draw from.
+# A hash divides the language into 16 shares; a split draws from its own shares.
 _SHARES = {"train": range(0, 12), "valid": range(12, 14), "test": range(14, 16)}
 
-# Quantiles of the lengths, in units of the mean (a gamma law of shape 2.4), at k / 32.
+# Quantiles k / 32 of the length in units of the mean: a gamma distribution of shape 2.4
 _QUANTILES = (
     0.06, 0.24, 0.32, 0.38, 0.44, 0.49, 0.54, 0.58, 0.63, 0.67, 0.72, 0.76, 0.80, 0.85, 0.89, 0.94,
     0.99, 1.03, 1.08, 1.14, 1.19, 1.25, 1.31, 1.38, 1.45, 1.53, 1.63, 1.73, 1.86, 2.03, 2.26, 2.66,
@@ -24,21 +24,21 @@ _QUANTILES = (
 )  # fmt: skip
 _LAST = len(_QUANTILES) - 1
 
-_SHORTEST = 3  # words of a draw, of either side
+_SHORTEST = 3  # words of a sentence, in either language
 
 
 def share(source: Sequence[str]) -> int:
-    """The sixteenth of the language (0 to 15) that a source sentence belongs to.
+    """The share (0 to 15) that a source sentence belongs to.
 
-    `him` and `her` count as one word: `gives him` and `gives her` have the same translation
-    (lui), which must not be known from another split either.
+    `him` and `her` count as one word. Both can be `lui`, so sentences that differ only there have
+    one translation, which must not be in two splits either.
     """
     text = " ".join(["him" if word == "her" else word for word in source])
     return blake2b(text.encode(), digest_size=8).digest()[0] & 15
 
 
 def split_share(split: str) -> range:
-    """The sixteenths that a split may draw from; the part of its name after a colon is free."""
+    """The shares of a split; the part of its name after a colon is free."""
     base = split.partition(":")[0]
     if base not in _SHARES:
         raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
@@ -58,8 +58,8 @@ def _position(value: float) -> float:
     return index + min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _wanted(draw: Draw, mean: float, shortest: int, longest: int) -> int:
-    """A length from the law of lengths, cut off outside `shortest` to `longest`."""
+def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
+    """Picks a length from its distribution, truncated to `shortest` ... `longest`."""
     low, high = _position(shortest / mean), _position((longest + 1) / mean)
     if high <= low:
         return shortest
@@ -70,18 +70,18 @@ def _wanted(draw: Draw, mean: float, shortest: int, longest: int) -> int:
 def draw(
     seed: int, split: str, k: int, *, mean_length: float = 22.0, max_length: int = 80
 ) -> AlignedPair:
-    """Draw k of a split: the same pair on every machine, whatever else is drawn.
+    """Returns draw k of a split: the same pair on every machine, whatever else is drawn.
 
     Args:
-        seed: names the corpus; another seed is another sample of the same language.
-        split: train, valid or test, or one of these and a name after a colon (`test:long`):
-            other draws from the same share of the language.
+        seed: the corpus; another seed gives another sample of the same language.
+        split: train, valid or test. A name after a colon (`test:long`) gives other draws from the
+            same shares of the language.
         k: number of the draw, from 0.
-        mean_length: mean number of source words (before the cut at `max_length`).
-        max_length: longest sentence in words of either side.
+        mean_length: mean number of source words, before truncation at `max_length`.
+        max_length: largest number of words in either language.
 
     Raises:
-        ValueError: for an unknown split or lengths that leave little.
+        ValueError: for an unknown split, or lengths that are too small.
     """
     shares = split_share(split)
     if max_length < 6:
@@ -90,7 +90,7 @@ def draw(
         raise ValueError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
-        wanted = _wanted(numbers, mean_length, _SHORTEST, max_length)
+        wanted = _pick_length(numbers, mean_length, _SHORTEST, max_length)
         pair = derive(numbers, wanted)
         if (
             _SHORTEST <= len(pair.source) <= max_length
@@ -109,16 +109,18 @@ def draw_by_length(
     max_length: int = 80,
     by_target: bool = False,
 ) -> AlignedPair:
-    """Draw k of a split whose lengths are spread evenly: bucket k mod (number of buckets).
+    """Returns draw k of a split with equally many pairs per length bucket.
+
+    The bucket of draw k is k mod (number of buckets).
 
     Args:
-        edges: last length of each bucket, rising; a further bucket goes from there to
-            `max_length`, if that is longer.
-        max_length: longest sentence in words of either side.
-        by_target: whether lengths are those of the target, and not of the source.
+        edges: largest length of each bucket, increasing. Edges from `max_length` on are dropped; one
+            more bucket goes up to it.
+        max_length: largest number of words in either language.
+        by_target: whether buckets are of target lengths, not of source lengths.
 
     Raises:
-        ValueError: for an unknown split or buckets that hold no sentence.
+        ValueError: for an unknown split, or buckets that hold no sentence.
     """
     shares = split_share(split)
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]

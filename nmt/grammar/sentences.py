@@ -1,4 +1,4 @@
-"""Sentences: clauses joined until a sentence has about the wanted length."""
+"""Sentences: an opening and clauses, joined until the sentence has about the wanted length."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ _WHEN = Conjunction(False, ("when",), ("quand",), _TIMED)
 _SO = Conjunction(True, ("so",), ("donc",), _SAME)
 _IF = Conjunction(False, ("if",), ("si",), {FUTURE: PRESENT})
 _AS_SOON_AS = Conjunction(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
+# Conjunctions by the tense of the sentence: after its first clause, and before it
 _JOINING = {
     PAST: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 18, 12, 7, 7]),
     PRESENT: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 20, 9, 8, 7]),

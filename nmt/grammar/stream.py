@@ -1,8 +1,8 @@
 """Random numbers that are the same on every machine, and weighted lists.
 
 A stream has a name. SHAKE-128 of the name and a block number gives its blocks, so no library
-generator is needed. Bounds of weighted lists are exact under IEEE 754: they use only sums and
-quotients, since logarithms and powers differ between C libraries.
+generator is needed. The bounds of weighted lists are the same everywhere, too: IEEE 754 defines
+sums, quotients and square roots exactly. Logarithms and powers differ between C libraries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finite verbs with tense, negation, adverb and object pronoun, and infinitives.
 
-She never spoke to them        Elle ne leur a jamais parlé
+`She never spoke to them`: `Elle ne leur a jamais parlé`.
 """
 
 from __future__ import annotations
@@ -76,16 +76,13 @@ _REFLEXIVE = ("me", "se", "nous", "vous", "se")
 _BE = french_verbs.conjugate("être")
 _HAVE = french_verbs.conjugate("avoir")
 _ENGLISH_BE = english.Forms("be", "is", "was", "been", "being", ())
+_BECOME = english.conjugate("become", "became", "become")
 BE = Verb(_ENGLISH_BE, _BE, state=True)
 LINKING = Weighted(
     [
         BE,
         Verb(english.conjugate("seem"), french_verbs.conjugate("sembler"), state=True),
-        Verb(
-            english.conjugate("become", "became", "become"),
-            french_verbs.conjugate("devenir"),
-            etre=True,
-        ),
+        Verb(_BECOME, french_verbs.conjugate("devenir"), etre=True),
         Verb(english.conjugate("remain"), french_verbs.conjugate("rester"), etre=True),
     ],
     [70, 14, 8, 6],
@@ -198,7 +195,6 @@ def write_verb(
     auxiliary, main = _english_forms(verb, subject.person, tense, negation)
     auxiliary_at: tuple[int, ...] = ()
     main_at: tuple[int, ...] = ()
-    negation_at: tuple[int, ...] = ()
     if auxiliary is not None:
         auxiliary_at = draft.put_english(auxiliary)
     elif verb.english is _ENGLISH_BE:
@@ -226,16 +222,11 @@ def write_verb(
         draft.put_french(pronoun.french, pronoun_at, particle_at)
     compound = is_compound(verb, tense)
     if compound:
-        finite_forms = getattr(_BE if verb.etre else _HAVE, _AUXILIARY_TENSES[tense])
+        forms = getattr(_BE if verb.etre else _HAVE, _AUXILIARY_TENSES[tense])
+        draft.put_french(forms[subject.person], auxiliary_at, () if auxiliary_at else main_at)
     else:
-        finite_forms = getattr(verb.french, _SIMPLE_TENSES[tense])
-    finite = finite_forms[subject.person]
-    if not compound:
-        draft.put_french(finite, main_at[:1], (*auxiliary_at, *main_at[1:]))
-    elif auxiliary_at:
-        draft.put_french(finite, auxiliary_at)
-    else:
-        draft.put_french(finite, possible=main_at)
+        forms = getattr(verb.french, _SIMPLE_TENSES[tense])
+        draft.put_french(forms[subject.person], main_at[:1], (*auxiliary_at, *main_at[1:]))
     if negation is not None:
         draft.put_french(negation.french, negation_at)
     if adverb is not None:
