@@ -1,8 +1,8 @@
 """The words of the corpus with all their forms, read from the lists in `lexicon/`.
 
-A list has sections of lemmas, the most frequent first. A section has a semantic class: letters are
-read, doors are locked. Zipf's law gives the probabilities: the word of rank r, from 1, has the
-weight 1 / (r + 1).
+A list has sections of lemmas, the most frequent first. Sections have semantic classes, so that
+letters are read and doors are locked. Zipf's law gives the probabilities within a section: the word
+of rank r, from 1, has the weight 1 / (r + 1).
 """
 
 from __future__ import annotations
