@@ -20,7 +20,7 @@ from nmt.cli.composition import with_plus
 from nmt.cli.errors import exiting, explaining
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
-from tests.helpers.composition import compose, register_once, share_compositions
+from tests.helpers.composition import composing, share_compositions
 from tests.helpers.processes import TINY, Ended, Process, run, start
 from tests.helpers.produced import RNNSEARCH
 from tests.helpers.server import WORKER, launch_server
@@ -49,8 +49,13 @@ class Said(NamedTuple):
 
 def pytest_configure(config: pytest.Config) -> None:
     """In the processes that run tests, and not in the one that deals them out, before any import."""
-    if sys.dont_write_bytecode and getattr(config, "cache", None) is not None:
-        keep_bytecode(config.cache)
+    if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
+        # To compile what torch and Lightning import takes each of some ten interpreters as long
+        # as all else that they import
+        with contextlib.suppress(OSError):
+            sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+            sys.dont_write_bytecode = False
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         import torch
 
@@ -58,18 +63,6 @@ def pytest_configure(config: pytest.Config) -> None:
         if not torch.cuda.is_available():
             os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
         share_compositions()
-
-
-def keep_bytecode(cache: pytest.Cache) -> None:
-    """Where none is to lie beside the sources, it lies in pytest's cache, for all that is started.
-
-    Some ten interpreters are, and to compile what torch and Lightning import takes each of them
-    as long as all else that they import.
-    """
-    with contextlib.suppress(OSError):
-        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
-        sys.dont_write_bytecode = False
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -95,12 +88,12 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., DictConfig]:
     """compose(*overrides, command="train"): a configuration as the command would get it."""
-    register_once()
 
-    def composed(*overrides: str, command: str = "train") -> DictConfig:
-        return compose(command, list(overrides))
+    def compose(*overrides: str, command: str = "train") -> DictConfig:
+        with composing(command, overrides) as config:
+            return config
 
-    return composed
+    return compose
 
 
 @pytest.fixture(scope="session")

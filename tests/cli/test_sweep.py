@@ -54,8 +54,7 @@ def sweep(tmp_path):
     (tmp_path / "app.py").write_text(APP)
 
     def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
-        options = {"hook": "fork_jobs()", "timeout": 60}
-        ended = start("app", mode, *arguments, cwd=tmp_path, **options).wait()
+        ended = start("app", mode, *arguments, cwd=tmp_path, hook="fork_jobs()").wait()
         return ended.code, ended.out + ended.err
 
     return run

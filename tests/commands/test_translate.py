@@ -114,20 +114,18 @@ class TestTranslate:
         symbols = len(best["word_log_probabilities"])
         assert score == pytest.approx(best["log_probability"] / symbols, abs=1e-4)
 
-    def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch):
-        process = program.start("translate", BEST, pipes=True)
-        try:
-            for line in (b"a bird sings .\n", b"\n", LINE):
-                process.stdin.write(line)
-                process.stdin.flush()
-                ready, _, _ = select.select([process.stdout], [], [], 200)
-                assert ready, "no answer while the input is open"
-                answer = os.read(process.stdout.fileno(), 4096)
-                assert answer.count(b"\n") == 1
-            process.stdout.close()  # as `head` does
-            process.stdin.write(LINE)
-            process.stdin.close()
-            ended = process.wait()
-            assert (ended.code, "Traceback" in ended.err) == (0, False)
-        finally:
-            process.end()
+    def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch, tmp_path):
+        given, answers = (tmp_path / name for name in ("in", "out"))
+        os.mkfifo(given)
+        os.mkfifo(answers)
+        process = program.start("translate", BEST, stdin=given, stdout=answers)
+        with given.open("wb", 0) as stdin:
+            with answers.open("rb", 0) as stdout:
+                for line in (b"a bird sings .\n", b"\n", LINE):
+                    stdin.write(line)
+                    ready, _, _ = select.select([stdout], [], [], 200)
+                    assert ready, "no answer while the input is open"
+                    assert stdout.read(4096).count(b"\n") == 1
+            stdin.write(LINE)  # its answer is read by nobody, as after `head`
+        ended = process.wait()
+        assert (ended.code, "Traceback" in ended.err) == (0, False)

@@ -6,10 +6,11 @@ Hydra to a copy, as it is to what has been composed anew.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,12 @@ def share_compositions() -> None:
     Loader._compose_config_from_defaults_list = _shared_config
 
 
-def compose(command: str, overrides: list[str], **options: bool) -> DictConfig:
-    """The configuration as a command gets it; arguments and errors as `hydra.compose`."""
+@contextlib.contextmanager
+def composing(command: str, overrides: Sequence[str], **options: bool) -> Iterator[DictConfig]:
+    """The configuration as a command gets it, with Hydra as it is inside the command."""
     register_once()
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return hydra.compose(command, overrides=overrides, **options)
+        yield hydra.compose(command, overrides=list(overrides), **options)
 
 
 def applied(
@@ -57,10 +59,8 @@ def applied(
 
     `composed`: of the overrides, those that the command itself composes; None: all, as it does.
     """
-    register_once()
-    words = list(overrides if composed is None else composed)
-    with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        whole = hydra.compose(command, overrides=words, return_hydra_config=True)
+    typed = overrides if composed is None else composed
+    with composing(command, typed, return_hydra_config=True) as whole:
         HydraConfig.instance().set_config(whole)
         with open_dict(whole):
             del whole["hydra"]
@@ -72,43 +72,38 @@ def applied(
 
 
 def _shared_list(
-    repo: Any, config_name: str, overrides_list: list[Override], *options: Any, **named: Any
+    repo: Any,
+    config_name: str,
+    overrides_list: list[Override],
+    prepend_hydra: bool,
+    skip_missing: bool,
 ) -> DefaultsList:
     """In place of Hydra's `create_defaults_list`, which reads the options that are chosen."""
-    values, choices = [], []
+    choices, values = [], []
     for each in overrides_list:
-        value = not each.is_sweep_override() and (
-            isinstance(each.value(), dict) or not repo.group_exists(each.key_or_group)
-        )
-        (values if value else choices).append(each)
+        if not each.is_sweep_override():
+            chosen = repo.group_exists(each.key_or_group) and not isinstance(each.value(), dict)
+            (choices if chosen else values).append(each)
     # a program composes to learn whether it sweeps, and again to run: the same, if all is chosen
-    chosen = not any(each.is_sweep_override() or each.value() == "???" for each in choices)
-    how = () if chosen else (options, *named.items())
-    key = (_state(repo), config_name, tuple(each.input_line for each in choices), how)
+    skips = skip_missing and any(each.value() == "???" for each in choices)
+    key = _sources(repo), config_name, tuple(each.input_line for each in choices), skips
     if key not in lists:
-        lists[key] = create_list(repo, config_name, choices, *options, **named)
+        lists[key] = create_list(repo, config_name, choices, prepend_hydra, skip_missing)
     return dataclasses.replace(lists[key], config_overrides=values)
 
 
 def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
     """In place of Hydra's `_compose_config_from_defaults_list`, which merges them."""
-    key = _state(repo), repr(defaults)
+    key = _sources(repo), repr(defaults)
     if key not in composed:
         composed[key] = compose_list(self, defaults, repo)
     return copy.deepcopy(composed[key])
 
 
-def _state(repo: Any) -> tuple[Any, ...]:
+def _sources(repo: Any) -> str:
     """Where options come from, with the times at which the files of a test were last changed."""
-    sources = [(source.full_path(), source) for source in repo.get_sources()]
-    ours = str(conf_folder())
-    return tuple(
-        (name, () if source.scheme() != "file" or source.path == ours else _times(source.path))
-        for name, source in sources
-    )
-
-
-def _times(folder: str) -> tuple[Any, ...]:
-    return tuple(
-        sorted((str(file), file.stat().st_mtime_ns) for file in Path(folder).rglob("*.yaml"))
-    )
+    sources = [source for source in repo.get_sources() if source.path != str(conf_folder())]
+    folders = [Path(source.path) for source in sources if source.scheme() == "file"]
+    files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]
+    times = [f"{file} {file.stat().st_mtime_ns}" for file in files]
+    return str([source.full_path() for source in sources] + times)

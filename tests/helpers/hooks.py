@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import itertools
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 from typing import Any, BinaryIO
+from unittest import mock
 
 
-def find(place: str) -> tuple[Any, str]:
-    """The owner and the name of `module:attribute`."""
-    module, _, path = place.partition(":")
-    owner: Any = importlib.import_module(module)
-    *parents, name = path.split(".")
-    for parent in parents:
-        owner = getattr(owner, parent)
-    return owner, name
-
-
-def before(place: str, count: int, action: Any) -> None:
+def before(place: str, count: int, action: Callable[[], Any]) -> None:
     """Calls `action` before the `count`-th call (from 1) of `module:function`."""
-    owner, name = find(place)
-    real = getattr(owner, name)
-    calls = 0
+    real = pkgutil.resolve_name(place)
+    calls = itertools.count(1)
 
     @functools.wraps(real)
     def hooked(*arguments: Any, **keywords: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == count:
+        if next(calls) == count:
             action()
         return real(*arguments, **keywords)
 
-    setattr(owner, name, hooked)
+    mock.patch(place.replace(":", "."), hooked).start()
 
 
 def send(number: int, place: str, count: int) -> None:
@@ -52,19 +42,15 @@ def kill(place: str, count: int) -> None:
 
 def fail(place: str, count: int, error: BaseException) -> None:
     """Raises `error` in the `count`-th call of `place`."""
-
-    def action() -> None:
-        raise error
-
-    before(place, count, action)
+    before(place, count, mock.Mock(side_effect=error))
 
 
 def no_figures() -> None:
     """Figures take most of the time of a small run."""
-    from nmt.training import publish as module
+    from nmt.training import publish
 
-    module.draw_figures = lambda *arguments, **keywords: []  # type: ignore[assignment]
-    module.build_page = lambda *arguments, **keywords: None  # type: ignore[assignment]
+    publish.draw_figures = lambda *arguments, **keywords: []
+    publish.build_page = lambda *arguments, **keywords: None
 
 
 def no_results() -> None:
@@ -72,8 +58,8 @@ def no_results() -> None:
     from nmt.inference import test_sets
     from nmt.training import publish
 
-    test_sets.evaluate = lambda *arguments: []  # type: ignore[assignment]
-    publish.publish = lambda *arguments: None  # type: ignore[assignment]
+    test_sets.evaluate = lambda *arguments: []
+    publish.publish = lambda *arguments: None
 
 
 def fork_jobs() -> None:
@@ -97,9 +83,12 @@ class Fork(ForkProcess):
         env: dict[str, str],
         start_new_session: bool,
     ) -> None:
+        from tests.helpers.server import become
+
         assert command[:2] == [sys.executable, "-m"]
         assert (stdin, stdout, start_new_session) == (subprocess.DEVNULL, stderr, True)
-        super().__init__(target=_become, args=(command[2:], stdout.fileno(), env))
+        streams = (os.devnull, stdout.name, stdout.name)
+        super().__init__(target=become, args=(command[2:], os.getcwd(), env, streams))
         self.start()
 
     def poll(self) -> int | None:
@@ -108,19 +97,3 @@ class Fork(ForkProcess):
     def send_signal(self, number: int) -> None:
         if self.exitcode is None:
             os.kill(self.pid or 0, number)
-
-
-def _become(words: list[str], output: int, env: dict[str, str]) -> None:
-    from hydra.core.global_hydra import GlobalHydra
-
-    from tests.helpers.server import run_program
-
-    os.setsid()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
-        os.dup2(file, stream)
-    os.closerange(3, 1024)
-    GlobalHydra.instance().clear()
-    run_program(words[0], words[1:], os.getcwd(), env)

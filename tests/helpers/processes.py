@@ -7,14 +7,17 @@ run before the program, is made of.
 from __future__ import annotations
 
 import os
-import tempfile
+import signal
+import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Client
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from tests.helpers import ROOT
-from tests.helpers.server import ENVIRONMENT, start_server
+from tests.helpers.server import ENVIRONMENT, connect
 
 SILENT = ("logger=none", "trainer.enable_progress_bar=false", "report.heatmaps=0")
 TINY = (
@@ -25,6 +28,7 @@ TINY = (
     "evaluation.resamples=20",
     "evaluation.train_sample=8",
 )
+LONGEST_S = 300  # that a program may take
 
 
 @dataclass
@@ -34,13 +38,11 @@ class Ended:
     Attributes:
         codes: exit code of each rank, or minus the number of the signal that killed it.
         out, err: what was written to standard output and to standard error.
-        cpu_seconds: processor time of all ranks together.
     """
 
     codes: list[int]
     out: str
     err: str
-    cpu_seconds: float
 
     @property
     def code(self) -> int:
@@ -48,43 +50,40 @@ class Ended:
 
 
 class Process:
-    """A program that runs: its streams are files, or (the first two) pipes to this process."""
+    """A program that runs, in a process for each of `requests`."""
 
-    def __init__(self, request: dict[str, Any], stdin: bytes, pipes: bool) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        written = [f"{name}{rank}" for rank in range(request["ranks"]) for name in ("out", "err")]
-        streams = [Path(self._folder.name, name) for name in ("in", *written)]
-        self._written = streams[1:]
-        for pipe in streams[:2] if pipes else ():
-            os.mkfifo(pipe)
-        if not pipes:
-            streams[0].write_bytes(stdin)
-        self._connection = Client(str(start_server()))
-        self._connection.send(request | {"streams": list(map(str, streams))})
-        self.pids: list[int] = self._connection.recv()
-        self.stdin = streams[0].open("wb", buffering=0) if pipes else None
-        self.stdout = streams[1].open("rb", buffering=0) if pipes else None
+    def __init__(
+        self, requests: list[dict[str, Any]], stdin: bytes | Path, stdout: Path | None
+    ) -> None:
+        self._folder = TemporaryDirectory()
+        folder = Path(self._folder.name)
+        (folder / "in").write_bytes(stdin if isinstance(stdin, bytes) else b"")
+        given = stdin if isinstance(stdin, Path) else folder / "in"
+        self._written = [
+            (stdout or folder / f"out{n}", folder / f"err{n}") for n in range(len(requests))
+        ]
+        self._connections = [connect() for _ in requests]
+        for connection, request, files in zip(
+            self._connections, requests, self._written, strict=True
+        ):
+            connection.send(request | {"streams": (given, *files)})
+        self.pids: list[int] = [connection.recv() for connection in self._connections]
 
     def send_signal(self, number: int) -> None:
         """To the first rank alone."""
         os.kill(self.pids[0], number)
 
-    def end(self) -> None:
-        """Kills all ranks that still run."""
-        self._connection.close()
-        for stream in (self.stdin, self.stdout):
-            if stream is not None:
-                stream.close()
-        self._folder.cleanup()
-
     def wait(self) -> Ended:
-        """Waits for all ranks, which are killed when the request's seconds have passed."""
-        codes, seconds = self._connection.recv()
-        texts = [
-            path.read_text("utf-8", "replace") if path.is_file() else "" for path in self._written
-        ]
-        self.end()
-        return Ended(codes, "".join(texts[::2]), "".join(texts[1::2]), seconds)
+        """Waits for all ranks, and kills those that take too long."""
+        for connection, pid in zip(self._connections, self.pids, strict=True):
+            if not connection.poll(LONGEST_S):
+                os.killpg(pid, signal.SIGKILL)
+        codes = [connection.recv() for connection in self._connections]
+        out, err = (
+            "".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
+            for files in zip(*self._written, strict=True)
+        )
+        return Ended(codes, out, err)
 
 
 def start(
@@ -93,37 +92,33 @@ def start(
     cwd: Path,
     hook: str = "",
     ranks: int = 1,
-    stdin: bytes = b"",
-    pipes: bool = False,
-    env: dict[str, str] | None = None,
-    timeout: float = 300,
+    stdin: bytes | Path = b"",
+    stdout: Path | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Process:
-    """Starts `python -m <module>`; `hook` has the names of `tests.helpers.hooks` at hand.
+    """Starts `python -m <module>` in a folder, which is made where it does not exist.
 
     Args:
-        module: by its dotted name, found from `cwd`.
-        arguments: of the program.
-        cwd: folder that it runs in, made where it does not exist.
-        hook: Python statements run before it, in each rank.
+        module, arguments: what is typed; the module is found from `cwd`.
+        cwd: the folder.
+        hook: Python statements run before it in each rank, with the names of `tests.helpers.hooks`.
         ranks: processes, each started as Lightning starts them.
-        stdin: its whole standard input.
-        pipes: standard input and output of the first rank are pipes instead.
+        stdin, stdout: its whole standard input; or named pipes.
         env: added to this process' environment.
-        timeout: seconds after which it is killed.
     """
     cwd.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, **ENVIRONMENT, **(env or {})}
-    env.pop("WANDB_SERVICE", None)  # of this process; a killed run would still be open in it
-    request = {
-        "module": module,
-        "arguments": arguments,
-        "cwd": str(cwd),
-        "hook": hook,
-        "ranks": ranks,
-        "env": env | {"PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(ROOT)])},
-        "timeout": timeout,
-    }
-    return Process(request, stdin, pipes)
+    whole = {**os.environ, **ENVIRONMENT, **env}
+    whole.pop("WANDB_SERVICE", None)  # of this process; a killed run would still be open in it
+    whole["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
+    ours: list[dict[str, str]] = [{}]
+    if ranks > 1:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        whole |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        whole |= {"NODE_RANK": "0", "WORLD_SIZE": str(ranks)}
+        ours = [{"LOCAL_RANK": str(rank)} for rank in range(ranks)]
+    request = {"words": [module, *arguments], "cwd": cwd, "hook": hook}
+    return Process([request | {"env": whole | each} for each in ours], stdin, stdout)
 
 
 def run(command: str, *arguments: str, figures: bool = False, **options: Any) -> Ended:

@@ -6,7 +6,9 @@ import atexit
 import contextlib
 import functools
 import gc
+import importlib
 import os
+import pkgutil
 import runpy
 import shutil
 import signal
@@ -16,15 +18,16 @@ import sys
 import tempfile
 import threading
 import time
-from multiprocessing.connection import Connection, Listener
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Client, Connection
+from multiprocessing.context import ForkContext, ForkProcess
 from pathlib import Path
-from typing import Any, NoReturn
-
-from filelock import FileLock
+from typing import Any
 
 from nmt.utils.startup import SETTINGS
 from tests.helpers import ROOT, hooks
-from tests.helpers.composition import compose, share_compositions
+from tests.helpers.composition import composing, share_compositions
 
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
@@ -39,82 +42,66 @@ WORKER = "PYTEST_XDIST_WORKER"  # set in the workers of pytest-xdist
 
 @functools.cache
 def launch_server() -> Path:
-    """The folder of the test run's server, which is started, in the background, by the first worker."""
-    alone = WORKER not in os.environ
-    run = str(os.getpid()) if alone else os.environ["PYTEST_XDIST_TESTRUNUID"]
+    """The folder of the test run's server, which its first worker starts in the background."""
+    run, session = os.environ.get("PYTEST_XDIST_TESTRUNUID"), os.getppid()
+    if run is None:
+        run = session = os.getpid()
     folder = Path(tempfile.gettempdir()) / f"nmt-tests-{run}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    with FileLock(folder / "lock"):
-        if not (folder / "log").exists():
-            session = os.getpid() if alone else os.getppid()
-            with (folder / "log").open("wb") as stream:
-                subprocess.Popen(
-                    [sys.executable, "-m", "tests.helpers.server", str(folder), str(session)],
-                    cwd=ROOT,
-                    env={**os.environ, **ENVIRONMENT},
-                    stdin=subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                    start_new_session=True,
-                )
+    with contextlib.suppress(FileExistsError), (folder / "log").open("xb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.helpers.server", str(folder), str(session)],
+            cwd=ROOT,
+            env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     return folder
 
 
-@functools.cache
-def start_server() -> Path:
-    """The socket of the test run's server, which is waited for."""
+def connect() -> Connection:
+    """A connection to the server, which is waited for."""
     folder = launch_server()
     end = time.monotonic() + 300
     while not (folder / "socket").exists():
         said = (folder / "log").read_text()
         assert "Traceback" not in said, said
-        assert time.monotonic() < end, "the server of the test run does not start"
+        assert time.monotonic() < end, said
         time.sleep(0.05)
-    return folder / "socket"
+    return Client(str(folder / "socket"))
 
 
 def serve(folder: Path, session: int) -> None:
     """Forks for every request until the process `session`, whose tests are served, has ended."""
-    _import_everything()
+    import_everything()
     share_compositions()
-    _bundle_charts()
-    gc.collect()
     gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, lambda *_: _end_with(session, folder))
-    signal.setitimer(signal.ITIMER_REAL, 1, 1)  # not inherited by forks
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with Listener(str(folder / "binding"), backlog=64) as listener:
+    with contextlib.suppress(ProcessLookupError), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "binding"))
+        listener.listen(64)
+        listener.settimeout(1)
         (folder / "binding").rename(folder / "socket")
         while True:
-            connection = listener.accept()
-            port += 1
-            with contextlib.suppress(EOFError):  # the process that asks has ended
+            os.kill(session, 0)
+            with contextlib.suppress(TimeoutError):
+                connection = Connection(listener.accept()[0].detach())
                 request = connection.recv()
-                _compose_as(request)
-                if os.fork() == 0:
-                    _watch(connection, request, port)
-                    os._exit(0)
-            connection.close()
+                module, *words = request["words"]
+                compose_once(module, *filter(is_choice, words))
+                ForkProcess(target=watch, args=(connection, request)).start()
+                connection.close()
+    shutil.rmtree(folder)
 
 
-def _end_with(session: int, folder: Path) -> None:
-    try:
-        os.kill(session, 0)
-    except ProcessLookupError:
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(0)
-
-
-def _import_everything() -> None:
-    import importlib
-    import pkgutil
-
+def import_everything() -> None:
+    """The libraries, `nmt` but for its commands, and the library of charts, bundled in seconds."""
     import wandb.sdk.launch  # noqa: F401  (by `wandb.init`)
 
     import nmt
     from nmt.__main__ import COMMANDS
+    from nmt.report.page import embed
 
     commands = {f"nmt.{name}" for name in COMMANDS}
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
@@ -122,129 +109,71 @@ def _import_everything() -> None:
         if module.name not in commands and not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # of a package that only an extra brings
                 importlib.import_module(module.name)
+    with ProcessPoolExecutor(1, ForkContext()) as pool:  # its threads would not survive a fork
+        library = pool.submit(embed.chart_library).result()
+    embed.chart_library = lambda: library
+
+
+def is_choice(word: str) -> bool:
+    return (ROOT / "conf" / word.lstrip("+").partition("=")[0]).is_dir()
 
 
 @functools.cache
-def _conf_groups() -> set[str]:
-    conf = ROOT / "conf"
-    return {str(path.relative_to(conf)) for path in conf.rglob("*") if path.is_dir()}
-
-
-def _compose_as(request: dict[str, Any]) -> None:
+def compose_once(module: str, *chosen: str) -> None:
     """Has at hand what a program, and those that choose the same after it, compose."""
-    _, _, command = request["module"].partition("nmt.")
-    arguments: list[str] = request["arguments"]
-    if command and not any(each.startswith("-") for each in arguments):
-        groups = _conf_groups()
-        chosen = [each for each in arguments if each.lstrip("+").partition("=")[0] in groups]
-        _compose_once(command, tuple(chosen))
-
-
-@functools.cache
-def _compose_once(command: str, chosen: tuple[str, ...]) -> None:
-    with contextlib.suppress(Exception):  # which the program will show
-        compose(command, list(chosen))
+    with contextlib.suppress(Exception), composing(module.removeprefix("nmt."), chosen):
+        pass  # the program will show an error
     gc.freeze()
 
 
-def _bundle_charts() -> None:
-    """Has the library of charts, which takes seconds to bundle, at hand for every page.
-
-    It is made in a fork, since threads that bundle do not survive in the forks that follow.
-    """
-    from nmt.report.page import embed
-
-    read, write = os.pipe()
-    if os.fork() == 0:
-        with os.fdopen(write, "w", encoding="utf-8") as stream:
-            stream.write(embed.chart_library())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, encoding="utf-8") as stream:
-        library = stream.read()
-    os.wait()
-    assert library
-    embed.chart_library = functools.cache(lambda: library)
+def watch(connection: Connection, request: dict[str, Any]) -> None:
+    """Starts a program, says its process, and says how it ended; kills it if nobody waits."""
+    program = ForkProcess(target=become, kwargs=request)
+    program.start()
+    connection.send(program.pid)
+    while program.exitcode is None and not connection.poll(0.01):
+        pass
+    if program.exitcode is None:
+        os.killpg(program.pid or 0, signal.SIGKILL)
+    else:
+        connection.send(program.exitcode)
 
 
-def _watch(connection: Connection, request: dict[str, Any], port: int) -> None:
-    """Starts the ranks of a request, says who they are, waits, and says how they ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    running = {}
-    for rank in range(request["ranks"]):
-        process = os.fork()
-        if process == 0:
-            connection.close()
-            _become(request, rank, port)
-        running[process] = rank
-    connection.send(list(running))
-    codes = {}
-    seconds = 0.0
-    until = time.monotonic() + request["timeout"]
-    while running:
-        process, status, usage = os.wait4(-1, os.WNOHANG)
-        if process in running:
-            codes[running.pop(process)] = os.waitstatus_to_exitcode(status)
-            seconds += usage.ru_utime + usage.ru_stime
-        elif time.monotonic() > until or connection.poll(0.01):  # closed by the other end
-            for process in running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process, signal.SIGKILL)
-            until += 10
-    with contextlib.suppress(BrokenPipeError):
-        connection.send(([codes[rank] for rank in range(request["ranks"])], seconds))
-
-
-def _become(request: dict[str, Any], rank: int, port: int) -> None:
-    """Runs the program in this (forked) process and ends it; the ranks meet on a port."""
-    os.setpgid(0, 0)
+def become(
+    words: Sequence[str],
+    cwd: str | Path,
+    env: dict[str, str],
+    streams: Sequence[str | Path],
+    hook: str = "",
+) -> None:
+    """Makes `python -m <words>` of this fork: its streams, its environment, and the module run."""
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    given, *written = request["streams"]
-    for number, path in enumerate((given, *written[2 * rank : 2 * rank + 2])):
+    for number, path in enumerate(streams):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
-        descriptor = os.open(path, flags)  # of a named pipe: waits for the other end
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    env = request["env"]
-    if request["ranks"] > 1:
-        env |= {"LOCAL_RANK": str(rank), "NODE_RANK": "0", "WORLD_SIZE": str(request["ranks"])}
-        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    run_program(request["module"], request["arguments"], request["cwd"], env, request["hook"])
-
-
-def run_program(
-    module: str, arguments: list[str], cwd: str, env: dict[str, str], hook: str = ""
-) -> NoReturn:
-    """Runs `python -m <module>` in this (forked) process, whose streams are 0, 1 and 2, and ends it."""
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(env)
-    sys.path[:0] = [cwd, *env["PYTHONPATH"].split(os.pathsep)]
-    sys.argv = [module, *arguments]
+        os.dup2(os.open(path, flags), number)  # of a named pipe: waits for the other end
+    os.closerange(3, 1024)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.path[:0] = [str(cwd), *env["PYTHONPATH"].split(os.pathsep)]
+    sys.argv = list(words)
+    sys.modules.pop(words[0], None)  # it is run anew, as the main program
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()  # of a sweep that forks
     atexit._clear()
-    sys.modules.pop(module, None)  # it is run anew, as the main program
-    code = 1
     try:
         exec(hook, dict(vars(hooks)))
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code & 0xFF)
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
 
 
 if __name__ == "__main__":

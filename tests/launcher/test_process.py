@@ -86,8 +86,7 @@ class App:
 
     def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
         """Starts a sweep. With an empty `hook` each job is a new interpreter, as for users."""
-        options: dict[str, Any] = {"hook": hook, "env": environ, "timeout": 60}
-        return start("small.app", "-m", *arguments, cwd=self.folder, **options)
+        return start("small.app", "-m", *arguments, cwd=self.folder, hook=hook, env=environ)
 
     def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
         """Runs a sweep, and returns its exit status and output. `options` are those of `start`."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
 from nmt.cli.composition import LISTS, PLUS, conf_folder
 from nmt.config.commands import EvaluateConfig, TrainConfig
@@ -23,7 +22,7 @@ from nmt.config.loading import load
 from nmt.config.overrides import flatten, is_within
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
-from tests.helpers.composition import applied, register_once
+from tests.helpers.composition import applied, composing
 from tests.helpers.processes import TINY as QUICK_TINY
 from tests.helpers.produced import QUICK, files, results
 
@@ -54,10 +53,9 @@ def group_of(word: str) -> str:
 
 def options(command: str) -> list[str]:
     """Returns `group=option` for each option of the groups that a command composes."""
-    register_once()
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        hydra = compose(command, return_hydra_config=True, overrides=["hydra.run.dir=."]).hydra
-    groups = {name for name in hydra.runtime.choices if not name.startswith("hydra/")}
+    with composing(command, ["hydra.run.dir=."], return_hydra_config=True) as config:
+        choices = config.hydra.runtime.choices
+    groups = {name for name in choices if not name.startswith("hydra/")}
     groups |= {*PLUS, *LISTS} if command == "train" else {"stress"}
     return [
         f"{'+' * (group in PLUS)}{group}={file.stem}"

@@ -94,7 +94,7 @@ def test_a_signal_between_the_join_and_the_first_update(tmp_path):
     """The signal reaches only rank 0, during the validation before the first update."""
     place = "nmt.models.base:Translator.validation_step"
     hook = f"os.environ['LOCAL_RANK'] == '0' and send({signal.SIGTERM:d}, {place!r}, 1)"
-    ended = start("nmt.train", *TYPED, cwd=tmp_path, hook=hook, ranks=2, timeout=60).wait()
+    ended = start("nmt.train", *TYPED, cwd=tmp_path, hook=hook, ranks=2).wait()
     assert ended.codes == [128 + signal.SIGTERM, 0], ended.err
     [message] = messages(ended.err)
     assert message.startswith("nmt: stopped by SIGTERM; resume with:")
