@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,21 +22,17 @@ from nmt.cli.errors import exiting, explaining
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
 from tests.helpers.composition import composing, share_compositions
-from tests.helpers.processes import TINY, Ended, Process, run, start
+from tests.helpers.processes import TINY, Ended, run, start
 from tests.helpers.produced import RNNSEARCH
-from tests.helpers.server import WORKER, launch_server
 
 LONGEST = [
-    f"tests/{name}.py"
-    for name in (
-        "promises/test_3_resume",
-        "fused/gpu/test_kernels",  # while the other worker waits for the server
-        "test_how_tos",
-        "launcher/test_process",
-        "commands/test_train",
-        "promises/test_5_devices",
-        "commands/test_compare",
-    )
+    "tests/promises/test_3_resume.py",
+    "tests/fused/gpu/test_kernels.py",  # while the other worker waits for the server
+    "tests/test_how_tos.py",
+    "tests/launcher/test_process.py",
+    "tests/commands/test_train.py",
+    "tests/promises/test_5_devices.py",
+    "tests/commands/test_compare.py",
 ]
 SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
 
@@ -66,17 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests have longer; the longest files come first, so that no worker is left with one.
-
-    Those that start programs wait for the server, which is started at once where all run.
-    """
+    """Slow tests have longer; the longest files come first, so that no worker is left with one."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
-    order = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
-    if WORKER in os.environ and {item.nodeid.partition("::")[0] for item in items} >= set(LONGEST):
-        launch_server()
+    items.sort(key=lambda item: [not item.nodeid.startswith(file) for file in LONGEST])
 
 
 def pytest_collection_finish() -> None:
@@ -118,15 +109,10 @@ class Program:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def start(self, command: str, *typed: str, **options: Any) -> Process:
-        return start(f"nmt.{command}", *typed, cwd=self.folder, **options)
+        self.start = partial(start, cwd=folder)
 
     def __call__(self, command: str, *typed: str, figures: bool = True, **options: Any) -> Ended:
-        """Runs the command to its end; without `figures` none are drawn, which saves seconds.
-
-        `options` are those of `tests.helpers.processes.start`.
-        """
+        """Runs the command to its end; without `figures` none are drawn, which saves seconds."""
         return run(command, *typed, cwd=self.folder, figures=figures, **options)
 
 
@@ -140,7 +126,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Callable[..., Path]:
     """trained("name", *typed): a run folder in `program.folder`, trained once for all workers."""
     base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if WORKER in os.environ else base) / "trained"
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
 
     def train_once(name: str, *typed: str, figures: bool = True) -> Path:
         made = shared / name

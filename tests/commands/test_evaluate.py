@@ -9,12 +9,13 @@ import pytest
 import nmt
 from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.models import small_checkpoint
-from tests.helpers.produced import BEST, QUICK, SETS, last_line, lines, results, score
+from tests.helpers.processes import SILENT
+from tests.helpers.produced import BEST, SETS, last_line, lines, results, score
 
 
 class TestEvaluate:
     def test_a_checkpoint_scores_as_it_did_after_training(self, program, rnnsearch):
-        ended = program("evaluate", BEST, "hydra.run.dir=again", *QUICK, figures=False)
+        ended = program("evaluate", BEST, "hydra.run.dir=again", *SILENT, figures=False)
         assert ended.code == 0, ended.err
         before, after = results(rnnsearch), results(program.folder / "again")
         tables = [folder / "scores.csv" for folder in (rnnsearch, program.folder / "again")]
@@ -41,7 +42,7 @@ class TestEvaluate:
         (tmp_path / "t").write_text("le chat voit un oiseau .\nle chat rouge .\n")
         typed = [f"checkpoint=[{','.join(map(str, files))}]", "sets=[mine]"]
         typed += [f"+data.test.mine.source={tmp_path}/s", f"+data.test.mine.target={tmp_path}/t"]
-        ended = program("evaluate", *typed, "hydra.run.dir=ensemble", *QUICK, figures=False)
+        ended = program("evaluate", *typed, "hydra.run.dir=ensemble", *SILENT, figures=False)
         assert ended.code == 0, ended.err
         found = results(program.folder / "ensemble")
         assert found["name"] == "RNNsearch-50, 2 models"
@@ -66,7 +67,7 @@ class TestEvaluate:
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
         typed += ["+data.test.mine.tokenised=true"]
         typed += ["sets=[mine]", "search=greedy", "hydra.run.dir=mine"]
-        ended = program("evaluate", BEST, *typed, *QUICK, figures=False)
+        ended = program("evaluate", BEST, *typed, *SILENT, figures=False)
         assert ended.code == 0, ended.err
         assert results(program.folder / "mine")["config"]["search"]["beam_size"] == 1
         for key in ("bleu", "alignment_error_rate"):
@@ -82,14 +83,14 @@ class TestEvaluate:
         mine = {"source": "s", "target": "t", "alignment": "gold"}
         typed = [f"+data.test.mine.{key}={tmp_path / name}" for key, name in mine.items()]
         typed += ["+data.test.mine.tokenised=true"]
-        typed += ["sets=[mine]", "hydra.run.dir=refused", *QUICK]
+        typed += ["sets=[mine]", "hydra.run.dir=refused", *SILENT]
         ended = program("evaluate", BEST, *typed)
         assert ended.code == 2, ended.err
         assert "gold:2: '1-9' lies outside" in last_line(ended.err)
 
     def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
         typed = ("+stress=position", "stress.positions=[2]", "stress.pairs=3", "sets=[test]")
-        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *QUICK, figures=False)
+        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *SILENT, figures=False)
         assert ended.code == 0, ended.err
         alone, joined = (
             lines(program.folder / f"stress/translations/{name}.jsonl")
@@ -102,6 +103,6 @@ class TestEvaluate:
         assert places.tolist() == [None, 1, 2]
 
     def test_a_set_that_there_is_not(self, program, rnnsearch):
-        ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *QUICK)
+        ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *SILENT)
         assert ended.code == 2
         assert "sets: no test set tset; data.test has: test, by_length" in ended.err

@@ -118,7 +118,7 @@ class TestTranslate:
         given, answers = (tmp_path / name for name in ("in", "out"))
         os.mkfifo(given)
         os.mkfifo(answers)
-        process = program.start("translate", BEST, stdin=given, stdout=answers)
+        process = program.start("nmt.translate", BEST, stdin=given, stdout=answers)
         with given.open("wb", 0) as stdin:
             with answers.open("rb", 0) as stdout:
                 for line in (b"a bird sings .\n", b"\n", LINE):

@@ -11,38 +11,34 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tests.helpers import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
-)
+BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its text, the comment before it, and its language."""
+class Block(NamedTuple):
+    """A fenced block: the comment before it, its language, and its text."""
 
-    text: str
     mark: str
     language: str
+    text: str
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command of `nmt`: its name, its words, and the files of < and >."""
 
     name: str
-    words: tuple[str, ...]
-    stdin: str = ""
-    stdout: str = ""
+    words: list[str]
+    stdin: str
+    stdout: str
 
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of a page of Markdown, in their order."""
-    return [Block(at["text"], at["mark"] or "", at["language"]) for at in BLOCK.finditer(text)]
+    return [Block(*found) for found in BLOCK.findall(text)]
 
 
 def files(text: str) -> dict[str, str]:
@@ -59,15 +55,10 @@ def lines(block: Block) -> list[str]:
 def commands(block: Block) -> Iterator[Command]:
     """The commands of `nmt` in a block."""
     for line in lines(block):
-        typed = shlex.split(line)
-        place = next((n for n, word in enumerate(typed) if word.startswith("nmt.")), None)
-        if place is not None:
-            words = typed[place + 1 :]
-            streams = {"<": "", ">": ""}
-            for sign in streams:
-                if sign in words:
-                    at = words.index(sign)
-                    streams[sign] = words[at + 1]
-                    del words[at : at + 2]
-            name = typed[place].removeprefix("nmt.")
-            yield Command(name, tuple(words), streams["<"], streams[">"])
+        typed = shlex.split(re.sub(r" [<>] \S+", "", line))
+        files = dict(re.findall(r" ([<>]) (\S+)", line))
+        name = next((word for word in typed if word.startswith("nmt.")), None)
+        if name is not None:
+            words = typed[typed.index(name) + 1 :]
+            name = name.removeprefix("nmt.")
+            yield Command(name, words, files.get("<", ""), files.get(">", ""))

@@ -1,60 +1,127 @@
-"""Models small enough to be built in every test, and their checkpoints."""
+"""Models with drawn weights, their checkpoints, and their files for a page, under Node: nothing is trained."""
 
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from nmt.config.loading import load
 from nmt.config.schema import Config, to_containers
-from nmt.data.vocabulary import WordVocabulary
+from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
+from nmt.inference.live_export import export_live, rounded_to_8_bits
+from nmt.inference.model import Model
 from nmt.models import build_model
+from nmt.report.page import embed
+from nmt.report.page.live import FILE
+from tests.helpers import run_folders
 
+NODE = shutil.which("node")
+JS = Path(embed.__file__).parent / "js"
 ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")
 FRENCH = ("le", "chat", "rouge", "voit", "un", "oiseau", ".", "qui")
 
 
-def small_config() -> DictConfig:
-    """RNNsearch with additive scoring, every size 4."""
+def drawn_model(
+    model: str = "RNNsearch",
+    *,
+    scoring: str = "Additive",
+    state_input: str = "previous",
+    bpe: bool = False,
+    seed: int = 0,
+    spread: float = 0.4,
+    words: Sequence[Sequence[str]] = (run_folders.ENGLISH, run_folders.FRENCH),
+    dictionary: dict[str, str] | None = None,
+) -> Model:
+    """A model in evaluation mode, of another size on every axis, whose weights have the standard deviation `spread`."""
     config = OmegaConf.structured(Config)
-    config.model.scoring = {"_target_": "nmt.layers.Additive"}
-    for name in ("hidden", "embedding", "alignment", "maxout"):
-        config.model[name] = 4
-    return config
+    config.model._target_ = f"nmt.models.{model}"
+    config.model.state_input = state_input
+    config.model.hidden, config.model.embedding, config.model.maxout = 11, 7, 6
+    if model == "RNNsearch":
+        config.model.scoring = {"_target_": f"nmt.layers.{scoring}"}
+        config.model.alignment = 9
+    config.trainer["accelerator"], config.trainer["precision"] = "cpu", "32-true"
+    vocabularies: list[Vocabulary] = [
+        BpeVocabulary.learn([" ".join(side)], 300) if bpe else WordVocabulary(dict.fromkeys(side))
+        for side in words
+    ]
+    checked = load(config)
+    torch.manual_seed(seed)
+    network = build_model(checked, *map(len, vocabularies)).network.eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(std=spread)
+    return Model(network, *vocabularies, checked, dictionary)
 
 
 def small_checkpoint(
-    path: Path, seed: int = 1, *, attends: bool = True, french: tuple[str, ...] = FRENCH
+    path: Path, seed: int = 1, *, attends: bool = True, french: Sequence[str] = FRENCH
 ) -> Path:
-    """Writes the checkpoint of a model that was never trained, and whose weights are wide."""
-    config = small_config()
-    config.model.init = "glorot"
-    config.trainer["accelerator"], config.trainer["precision"] = "cpu", "32-true"
-    config.search.beam_size = 3
-    if not attends:
-        config.model._target_ = "nmt.models.RNNencdec"
-        config.model.scoring = config.model.alignment = None
-    source, target = WordVocabulary(list(ENGLISH)), WordVocabulary(list(french))
-    torch.manual_seed(seed)
-    checked = load(config)
-    model = build_model(checked, len(source), len(target))
+    """Writes the checkpoint of a model of a few words, whose search has a beam of 3."""
+    kind = "RNNsearch" if attends else "RNNencdec"
+    model = drawn_model(kind, seed=seed, spread=0.7, words=(ENGLISH, french))
+    model.config.search.beam_size = 3
     content = {
         "hyper_parameters": {
-            "config": to_containers(checked),
-            "source_size": len(source),
-            "target_size": len(target),
+            "config": to_containers(model.config),
+            "source_size": len(model.source),
+            "target_size": len(model.target),
         },
         "nmt": {
-            "source_vocabulary": source.state(),
-            "target_vocabulary": target.state(),
+            "source_vocabulary": model.source.state(),
+            "target_vocabulary": model.target.state(),
             "fingerprint": "f",
             "overrides": [],
         },
         "pytorch-lightning_version": "2.6.6",
         "log_sums": [0.0, 0.0],
         "global_step": seed,
-        "state_dict": {name: 2 * value for name, value in model.state_dict().items()},
+        "state_dict": {f"network.{k}": v for k, v in model.network.state_dict().items()},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save(content, path)
     return path
+
+
+def write_live(trained: Model, folder: Path) -> Path:
+    """The file of a model that a page holds."""
+    export_live(trained, folder)
+    return folder / FILE
+
+
+def rounded(trained: Model) -> Model:
+    """The model with the weights that a page has of it."""
+    network = copy.deepcopy(trained.network)
+    with torch.no_grad():
+        for weight in network.parameters():
+            if weight.ndim == 2:
+                codes, scale = rounded_to_8_bits(weight.numpy())
+                weight.copy_(torch.from_numpy(codes * scale[:, None]))
+    return dataclasses.replace(trained, network=network)
+
+
+def in_node(folder: Path, script: str, **given: Any) -> Any:
+    """What a script prints as JSON; it has `given` by name, and imports from the page's `js` as $JS."""
+    assert NODE is not None
+    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
+    file = folder / "script.mjs"
+    file.write_text(
+        f"""
+        import {{ readFileSync }} from "node:fs";
+        const given = JSON.parse(readFileSync("{folder}/given.json", "utf-8"));
+        {script.replace("$JS", JS.as_uri())}
+        """,
+        encoding="utf-8",
+    )
+    done = subprocess.run([NODE, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -11,13 +11,14 @@ import signal
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from multiprocessing.connection import Client
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
 from tests.helpers import ROOT
-from tests.helpers.server import ENVIRONMENT, connect
+from tests.helpers.server import ENVIRONMENT, start_server
 
 SILENT = ("logger=none", "trainer.enable_progress_bar=false", "report.heatmaps=0")
 TINY = (
@@ -62,7 +63,7 @@ class Process:
         self._written = [
             (stdout or folder / f"out{n}", folder / f"err{n}") for n in range(len(requests))
         ]
-        self._connections = [connect() for _ in requests]
+        self._connections = [Client(start_server()) for _ in requests]
         for connection, request, files in zip(
             self._connections, requests, self._written, strict=True
         ):

@@ -15,7 +15,6 @@ RNNSEARCH = (
     "evaluation.resamples=20",
 )  # of the fixture `rnnsearch`
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
-QUICK = ("trainer.enable_progress_bar=false", "logger=none", "report.heatmaps=0")
 SETS = ("test", "by_length")
 
 

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkProcess
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,11 @@ ENVIRONMENT = {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
 }
-WORKER = "PYTEST_XDIST_WORKER"  # set in the workers of pytest-xdist
 
 
 @functools.cache
-def launch_server() -> Path:
-    """The folder of the test run's server, which its first worker starts in the background."""
+def start_server() -> str:
+    """The socket of the test run's server, which its first worker starts and all wait for."""
     run, session = os.environ.get("PYTEST_XDIST_TESTRUNUID"), os.getppid()
     if run is None:
         run = session = os.getpid()
@@ -58,19 +57,13 @@ def launch_server() -> Path:
             stderr=log,
             start_new_session=True,
         )
-    return folder
-
-
-def connect() -> Connection:
-    """A connection to the server, which is waited for."""
-    folder = launch_server()
     end = time.monotonic() + 300
     while not (folder / "socket").exists():
         said = (folder / "log").read_text()
         assert "Traceback" not in said, said
-        assert time.monotonic() < end, said
+        assert time.monotonic() < end, "the server of the test run does not start"
         time.sleep(0.05)
-    return Client(str(folder / "socket"))
+    return str(folder / "socket")
 
 
 def serve(folder: Path, session: int) -> None:

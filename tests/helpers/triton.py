@@ -15,32 +15,24 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from triton.runtime import interpreter  # isort: split
 
+replaced = set()
 
-def speed_up():
-    """Takes two things off Triton's interpreter in which three quarters of its time go.
 
-    Checks of integers for overflow, which a compiled kernel does not have, either; and the
-    replacement of the functions of `triton.language` at every launch and at every call of a function
-    by a kernel, once per module that uses them instead.
-    """
-    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
-        sanitize_overflow=False
-    )
-    replace = interpreter._patch_lang
-    replaced = set()
-    nothing = interpreter._LangPatchScope()
-
-    def replace_once(function):
-        if function.__module__ not in replaced:
-            replaced.add(function.__module__)
-            replace(function)
-        return nothing  # to restore after a launch
-
-    interpreter._patch_lang = replace_once
+def replace_once(function):
+    """Replaces the functions of `triton.language` in a module, which the interpreter does at every call."""
+    if function.__module__ not in replaced:
+        replaced.add(function.__module__)
+        replace(function)
+    return nothing
 
 
 with contextlib.suppress(AttributeError):  # names of the interpreter that Triton may change
-    speed_up()
+    # checks that a compiled kernel does not have, either, and the replacing are three quarters of its time
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
+        sanitize_overflow=False
+    )
+    nothing = interpreter._LangPatchScope()  # to restore after a launch
+    replace, interpreter._patch_lang = interpreter._patch_lang, replace_once
 
 DEVICES = [
     pytest.param(

@@ -11,7 +11,7 @@ import torch
 from nmt.inference.live_export import live_model, rounded_to_8_bits
 from nmt.inference.load import intervene
 from nmt.layers import LstmUnit
-from tests.helpers.live import drawn_model, write_live
+from tests.helpers.models import drawn_model, write_live
 
 
 def test_entries_are_rounded_to_the_nearest_of_8_bits() -> None:

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.sentence import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
-from nmt.models import build_model
-from tests.helpers.models import small_config
-from tests.inference.small import make_pairs, make_trained
+from tests.inference.small import make_network, make_pairs, make_trained
 
 PAIRS = [
     (["the", "red", "cat"], ["le", "chat", "rouge"], [(0, 0), (1, 2), (2, 1)]),
@@ -49,7 +46,7 @@ LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
 
 @pytest.fixture
 def model():
-    return build_model(OmegaConf.to_object(small_config()), len(SOURCE), len(TARGET)).network.eval()
+    return make_network(source=SOURCE, target=TARGET)
 
 
 def attend(monkeypatch, model, links):

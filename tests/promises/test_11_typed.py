@@ -23,8 +23,9 @@ from nmt.config.overrides import flatten, is_within
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied, composing
+from tests.helpers.processes import SILENT
 from tests.helpers.processes import TINY as QUICK_TINY
-from tests.helpers.produced import QUICK, files, results
+from tests.helpers.produced import files, results
 
 TINY = ("+experiment=rnnsearch50", "regime=tiny")
 CHOSEN = (
@@ -309,13 +310,13 @@ class TestCommands:
         ],
     )
     def test_refusals(self, program, rnnsearch, typed, refusal):
-        ended = program("train", self.LAST, *typed.split(), "hydra.run.dir=refused", *QUICK)
+        ended = program("train", self.LAST, *typed.split(), "hydra.run.dir=refused", *SILENT)
         assert (ended.code, ended.out) == (2, "")
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
     def test_a_debug_group_acts(self, program, rnnsearch):
         """The group trains one batch from the stored update on, and keeps no files."""
-        ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *QUICK)
+        ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *SILENT)
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err
         assert files(program.folder / "fdr") == {"train.log", ".lock"} | {
@@ -329,7 +330,7 @@ class TestCommands:
             *typed,
             "trainer.max_steps=13",
             "hydra.run.dir=with-adamw",
-            *QUICK,
+            *SILENT,
             figures=False,
         )
         assert ended.code == 0, ended.err

@@ -44,7 +44,7 @@ def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
 
 def test_two_commands_never_work_in_one_folder(program):
     hook = "import time\nbefore('nmt.training.fit:build_model', 1, lambda: time.sleep(100))"
-    first = program.start("train", *TYPED, "hydra.run.dir=shared", hook=hook)
+    first = program.start("nmt.train", *TYPED, "hydra.run.dir=shared", hook=hook)
     lock = program.folder / "shared/.lock"
     while not lock.exists():
         time.sleep(0.05)

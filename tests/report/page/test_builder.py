@@ -19,7 +19,7 @@ from nmt.report.page import embed, live, payload
 from nmt.report.page.builder import build_page, turned
 from nmt.report.runs import FinishedRun, find_runs
 from nmt.report.table import Table
-from tests.helpers.live import drawn_model, write_live
+from tests.helpers.models import drawn_model, write_live
 from tests.helpers.run_folders import MARKUP, make_run
 from tests.report.page.elements import Elements
 
