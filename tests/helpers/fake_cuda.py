@@ -33,7 +33,6 @@ class Launch(NamedTuple):
 
     name: str
     bytes: int  # of all tensors read or written, each once
-    graph: bool  # replayed from a graph, not launched by the CPU
 
 
 class Launches(TorchDispatchMode):
@@ -46,7 +45,8 @@ class Launches(TorchDispatchMode):
         self.clear()
 
     def clear(self) -> None:
-        self.all: list[Launch] = []
+        self.by_cpu: list[Launch] = []
+        self.in_graphs: list[Launch] = []
         self.blocking: list[str] = []
         self.graphs = 0  # launched
         self.captures: list[tuple[Any, Any]] = []  # stream and pool of each
@@ -81,9 +81,8 @@ class Launches(TorchDispatchMode):
     def launch(self, name: str, tensors: Iterable[Tensor]) -> None:
         once = {id(x): x for x in tensors}.values()
         if once:
-            size = sum(x.numel() * x.element_size() for x in once)
-            to = self.all if self.captured is None else self.captured
-            to.append(Launch(name, size, self.captured is not None))
+            noted = Launch(name, sum(x.numel() * x.element_size() for x in once))
+            (self.by_cpu if self.captured is None else self.captured).append(noted)
 
     def graph(self) -> Any:
         """In place of `torch.cuda.CUDAGraph`."""
@@ -92,7 +91,7 @@ class Launches(TorchDispatchMode):
         def replay() -> None:
             assert self.captured is None
             self.graphs += 1
-            self.all += captured
+            self.in_graphs += captured
 
         return SimpleNamespace(captured=captured, replay=replay)
 

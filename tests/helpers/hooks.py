@@ -74,19 +74,13 @@ class Fork(ForkProcess):
     """What the process launcher asks of `subprocess.Popen`, of `python -m <module>` in a fork."""
 
     def __init__(
-        self,
-        command: list[str],
-        *,
-        stdin: int,
-        stdout: BinaryIO,
-        stderr: BinaryIO,
-        env: dict[str, str],
-        start_new_session: bool,
+        self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any
     ) -> None:
         from tests.helpers.server import become
 
         assert command[:2] == [sys.executable, "-m"]
-        assert (stdin, stdout, start_new_session) == (subprocess.DEVNULL, stderr, True)
+        same = {"stdin": subprocess.DEVNULL, "stderr": stdout, "start_new_session": True}
+        assert options == same
         streams = (os.devnull, stdout.name, stdout.name)
         super().__init__(target=become, args=(command[2:], os.getcwd(), env, streams))
         self.start()

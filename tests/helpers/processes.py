@@ -10,12 +10,11 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from multiprocessing.connection import Client
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.helpers import ROOT
 from tests.helpers.server import ENVIRONMENT, start_server
@@ -32,16 +31,10 @@ TINY = (
 LONGEST_S = 300  # that a program may take
 
 
-@dataclass
-class Ended:
-    """How a program ended, its streams those of all ranks, one after the other.
+class Ended(NamedTuple):
+    """How a program ended, its streams those of all ranks, one after the other."""
 
-    Attributes:
-        codes: exit code of each rank, or minus the number of the signal that killed it.
-        out, err: what was written to standard output and to standard error.
-    """
-
-    codes: list[int]
+    codes: list[int]  # of each rank; minus the number of the signal that killed it
     out: str
     err: str
 

@@ -78,7 +78,7 @@ def serve(folder: Path, session: int) -> None:
         (folder / "binding").rename(folder / "socket")
         while True:
             os.kill(session, 0)
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, EOFError, ConnectionError):
                 connection = Connection(listener.accept()[0].detach())
                 request = connection.recv()
                 module, *words = request["words"]

@@ -130,13 +130,11 @@ def test_the_length_of_an_update(words, allowed, composer, tmp_path):
     assert made.captures == made.warm_ups == made.blocking == []
     assert first.captures == other.captures
     assert [stream for stream, _ in first.captures] == first.warm_ups
-    by_cpu = [launch for launch in made.all if not launch.graph]
-    in_graph = [launch for launch in made.all if launch.graph]
     found = (
-        len(by_cpu), len(in_graph), made.graphs,
-        sum(launch.bytes for launch in by_cpu) / 2**20,
-        sum(launch.bytes for launch in in_graph) / 2**20,
+        len(made.by_cpu), len(made.in_graphs), made.graphs,
+        sum(launch.bytes for launch in made.by_cpu) / 2**20,
+        sum(launch.bytes for launch in made.in_graphs) / 2**20,
     )  # fmt: skip
     assert all(x <= limit for x, limit in zip(found, allowed, strict=True)), (
-        found, Counter(launch.name for launch in by_cpu),
+        found, Counter(launch.name for launch in made.by_cpu),
     )  # fmt: skip
