@@ -29,6 +29,14 @@ from benchmarks.work import (
 )
 
 SHOWN = 0.01  # share of the time from which an operation has a line of its own
+NOTHING_MOVED = (
+    "_unsafe_view",
+    "empty",
+    "empty_like",
+    "new_empty",
+    "empty_strided",
+    "promote_types",
+)
 COPIED = 2**26  # entries of the tensor whose copy measures the speed of the memory
 
 
@@ -48,10 +56,10 @@ class Operations(TorchDispatchMode):
         start = self.clock()
         result = func(*args, **(kwargs or {}))
         took = self.clock() - start
-        is_view = any(
-            part.alias_info and not part.alias_info.is_write for part in func._schema.returns
-        )
-        entry = self.found["views" if is_view else func.overloadpacket.__name__.rstrip("_")]
+        name = func.overloadpacket.__name__.rstrip("_")
+        returned = [part.alias_info for part in func._schema.returns]
+        is_view = name in NOTHING_MOVED or any(part and not part.is_write for part in returned)
+        entry = self.found["views" if is_view else name]
         entry[0] += 1
         entry[1] += took
         if not is_view:

@@ -1,9 +1,10 @@
 """Writes the tables of docs/results.md from the records in docs/results.
 
     python -m benchmarks.records
-    python -m benchmarks.records --add table1 multirun/table1/*/* --claims bahdanau
+    python -m benchmarks.records --add table1 rnnsearch50=RUN rnnsearch50=RUN … --claims bahdanau
 
-The second adds runs to the records of a study before, and the claims of a file that these runs decide.
+The second adds runs, each with the name of its group, to the records of a study before, and the claims of
+a file that these runs decide.
 
 A table is between two comments. The first names a study, what to show, a test set, the languages
 and, to select some, groups of runs by pattern:
@@ -80,13 +81,16 @@ class Records:
         return {"scores": set_scores, "lengths": bleu_by_length}[kind](runs, scores)
 
 
-def add(study: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
-    """Adds finished runs to the records of a study; runs of the same group and seed are replaced."""
+def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) -> None:
+    """Adds finished runs to the records of a study, each with its group.
+
+    Runs on record with the same group and seed are replaced.
+    """
     runs, scores = [], []
-    for folder in folders:
+    for group, folder in named:
         content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         train = content["train"]
-        key = {"study": study, "group": content["experiment"], "seed": content["seed"]}
+        key = {"study": study, "group": group, "seed": content["seed"]}
         runs.append(
             key
             | {name: content.get(name) for name in ("name", "max_length", "parameters")}
@@ -115,17 +119,17 @@ def add(study: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
 
 
 def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
-    """Decides the claims of `conf/claims/NAME.yaml` from runs; replaces the study's claims on record.
+    """Decides the claims of `conf/claims/NAME.yaml` from runs, and puts them on record.
 
-    Claims that need other runs are left out.
+    Claims that need other runs stay as they are on record, or are left out.
     """
     file = read_claims(conf_folder() / "claims" / f"{name}.yaml")
     decided = list(decided_rows(file, find_runs(folders), 1000))
     pairs = [(*item, row) for item, row in zip(file.claims.items(), decided, strict=True)]
     pairs = [(key, claim, row) for key, claim, row in pairs if "estimate" in row]
-    corrected = holm([row["p"] for *_, row in pairs])
+    command = f"nmt compare 'runs=[{','.join(map(str, folders))}]' claims={name}"
     rows = []
-    for (key, claim, row), p_holm in zip(pairs, corrected, strict=True):
+    for key, claim, row in pairs:
         estimate = row["estimate"]
         low, high = estimate.interval(CONFIDENCE)
         ((rule, margin),) = claim.rule.items()
@@ -136,17 +140,20 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
                 for field in ("claim", "source", "statistic", "set", "score")
             }
             | {field: row[field] for field in ("verdict", "p", "seeds", "reason", "values")}
-            | {"runs": " ".join(claim.runs), "p_holm": p_holm, "confidence": CONFIDENCE}
+            | {"runs": " ".join(claim.runs), "confidence": CONFIDENCE}
             | {"value": estimate.score, "low": low, "high": high, "sentences": estimate.sentences}
             | {
                 "of": estimate.drawn,
-                "command": f"nmt compare 'runs=[…]' claims={name}",
+                "command": command,
                 "before": "",
             }
         )
     old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
-    new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).astype(str)
-    both = pd.concat([old[old["study"] != study], new])
+    new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).fillna("").astype(str)
+    both = pd.concat([old[(old["study"] != study) | ~old["name"].isin(new["name"])], new])
+    mine = both["study"] == study
+    p_values = [float(p) if p else None for p in both.loc[mine, "p"]]
+    both.loc[mine, "p_holm"] = ["" if p is None else str(p) for p in holm(p_values)]
     both.to_csv(records / "claims.csv", index=False)
 
 
@@ -245,14 +252,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--add", nargs="+", metavar=("STUDY", "RUN"))
+    parser.add_argument("--add", nargs="+", metavar=("STUDY", "GROUP=RUN"))
     parser.add_argument("--claims", help="file in conf/claims that the added runs decide")
     args = parser.parse_args()
+    if args.claims and not args.add:
+        parser.error("--claims needs the runs of --add")
     if args.add:
-        study, *folders = args.add[0], *map(Path, args.add[1:])
-        add(study, folders)
+        study, *typed = args.add
+        named = [(group, Path(run)) for group, run in (each.split("=", 1) for each in typed)]
+        add(study, named)
         if args.claims:
-            add_claims(study, args.claims, folders)
+            add_claims(study, args.claims, [run for _, run in named])
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
 
 

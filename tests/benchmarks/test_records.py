@@ -47,7 +47,7 @@ def test_runs_are_added_once(tmp_path):
         row = f"test,all,bleu,,,{value},1,30,9,sentences"
         heads = "set,subset,score,from,to,value,low,high,sentences,interval"
         (run / "scores.csv").write_text(f"{heads}\n{row}\n")
-        add("own", [run], tmp_path)
+        add("own", [("mine", run)], tmp_path)
     after = Records(tmp_path)
     assert "| Mine | 3 | 20.00 [1.00, 30.00] |" in after.table("own scores test de-en")
     assert after.runs.iloc[-1]["minutes"] == 120

@@ -71,6 +71,20 @@ def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch)
     torch.testing.assert_close(found[1], expected[1], **tolerance)
 
 
+@pytest.mark.parametrize("multiple", [1, 11])
+def test_words_added_to_pad_the_vocabulary_have_no_probability(multiple, monkeypatch):
+    plain, fused = (make("additive", recurrence=each, **LARGER) for each in ("plain", "fused"))
+    words = batch(*LENGTHS[0], sizes=LARGER)
+    monkeypatch.setattr(steps, "size_multiple", lambda device: multiple)
+    losses = [net.loss(*words) for net in (plain, fused)]
+    for loss in losses:
+        loss.backward()
+    torch.testing.assert_close(losses[1], losses[0])
+    torch.testing.assert_close(gradients(fused), gradients(plain))
+    with torch.no_grad():
+        torch.testing.assert_close(fused(*words).nll, plain(*words).nll)
+
+
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("scoring", "state_input"), KINDS)
 def test_float64(scoring, state_input, lengths):
