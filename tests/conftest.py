@@ -1,4 +1,4 @@
-"""Compositions in this process, and two trained runs that all tests of commands look at."""
+"""Fixtures that compose configurations, and two trained runs that the tests of commands share."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ LONGEST = [
     "tests/promises/test_5_devices.py",
     "tests/commands/test_compare.py",
 ]
-SLOW_SECONDS = 7200  # that a slow test may take, on a machine that has much else to do
+SLOW_SECONDS = 7200  # timeout of a slow test, also on a busy machine
 
 
 class Said(NamedTuple):
-    """How a program ended: its exit code, and what it said on stderr."""
+    """How a command ended: its exit code, and its output on stderr."""
 
     code: int
     message: str
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In the processes that run tests, and not in the one that deals them out, before any import."""
+    """Prepares the processes that run tests; xdist's controller runs none. Called before any import."""
     if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
-        # To compile what torch and Lightning import takes each of some ten interpreters as long
-        # as all else that they import
+        # A test run starts about ten interpreters. Without stored bytecode each compiles torch and
+        # Lightning again, which doubles the time of its imports.
         with contextlib.suppress(OSError):
             sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
             sys.dont_write_bytecode = False
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests have longer; the longest files come first, so that no worker is left with one."""
+    """Gives slow tests more time, and runs the longest files first, so that none runs alone at the end."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
@@ -71,14 +71,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What the libraries have made is left out of garbage collection, which takes a third less."""
+    """Takes the objects of the libraries out of garbage collection, which then takes a third less time."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., DictConfig]:
-    """compose(*overrides, command="train"): a configuration as the command would get it."""
+    """Returns a function that composes the configuration of a command with some overrides."""
 
     def compose(*overrides: str, command: str = "train") -> DictConfig:
         with composing(command, overrides) as config:
@@ -89,7 +89,7 @@ def composer() -> Callable[..., DictConfig]:
 
 @pytest.fixture(scope="session")
 def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
-    """check(*overrides, command="train"): how that command takes its configuration."""
+    """Returns a function that checks a configuration as a command does; it returns code and message."""
 
     def checked(*overrides: str, command: str = "train") -> Said:
         code = 0
@@ -105,7 +105,7 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
 
 
 class Program:
-    """The commands as they are typed, in a folder that is not the project's."""
+    """Runs commands as users type them, in a folder outside the project."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -118,13 +118,13 @@ class Program:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """The commands, typed in an empty folder in which prepared text gathers."""
+    """Returns the commands in an empty folder; the text that they prepare stays there."""
     return Program(tmp_path_factory.mktemp("somewhere"))
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Callable[..., Path]:
-    """trained("name", *typed): a run folder in `program.folder`, trained once for all workers."""
+    """Returns a function that trains a run with some overrides, once for all workers, and its folder."""
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
 
@@ -149,12 +149,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
 
 @pytest.fixture(scope="session")
 def rnnsearch(trained: Callable[..., Path]) -> Path:
-    """The run folder of an RNNsearch, trained as a user trains one."""
+    """Returns the run folder of an RNNsearch with all its files."""
     return trained("rnnsearch", *RNNSEARCH)
 
 
 @pytest.fixture(scope="session")
 def rnnencdec(trained: Callable[..., Path]) -> Path:
-    """The run folder of an RNNencdec, without figures and page."""
+    """Returns the run folder of an RNNencdec, without figures and page."""
     typed = ("+experiment=rnnencdec30", *TINY, "logger=csv")
     return trained("rnnencdec", *typed, figures=False)

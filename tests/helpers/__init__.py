@@ -1,4 +1,4 @@
-"""What tests of several folders share: processes, models, run folders, a browser, the documentation."""
+"""Code for tests in several folders: processes, models, run folders, a browser, the documentation."""
 
 from pathlib import Path
 

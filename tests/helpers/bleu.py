@@ -1,4 +1,4 @@
-"""A corpus of random sentences with every kind of hypothesis that BLEU treats apart."""
+"""A corpus of random sentences with each kind of hypothesis for which BLEU has a rule of its own."""
 
 import numpy as np
 from sacrebleu.metrics import BLEU
@@ -31,7 +31,7 @@ def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.
 
 
 def sacrebleu(pairs):
-    """sacrebleu's score of a text of tokens."""
+    """Returns sacrebleu's score of a text of tokens."""
     hypotheses, references = (
         [" ".join(tokens) for tokens in side] for side in zip(*pairs, strict=True)
     )
@@ -39,7 +39,7 @@ def sacrebleu(pairs):
 
 
 def bleu_by_hand(sums, **options):
-    """sacrebleu's formula, of sums of the ten statistics."""
+    """Computes BLEU with sacrebleu's formula from the sums of the ten statistics."""
     counts = [int(count) for count in sums]
     return BLEU.compute_bleu(
         counts[:4], counts[4:8], *counts[8:], smooth_method="exp", **options

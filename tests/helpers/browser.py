@@ -1,4 +1,4 @@
-"""The page as people open it: headless Chromium, and what was said and drawn.
+"""Opens a page in headless Chromium, and reads its messages and its charts.
 
 Chromium is found on the path or named by CHROMIUM; with SCREENSHOTS set to a folder pictures are left there.
 """
@@ -21,7 +21,7 @@ ENCDEC, SEARCH = "RNNencdec-50 seed 1", "RNNsearch-50 seed 1"
 
 
 class Opened:
-    """A page, and everything it complained about or asked the network for."""
+    """A page with its errors, its console messages and its requests to the network."""
 
     def __init__(self, browser: Any, path: Path, link: str = "", **options: Any) -> None:
         options.setdefault("viewport", {"width": 1400, "height": 900})
@@ -43,7 +43,7 @@ class Opened:
 
 
 def drawn_after(page: Any, chart: str, act: Any) -> None:
-    """Acts, then waits until the chart was drawn anew."""
+    """Calls `act`, then waits until the chart is redrawn."""
     before = page.get_attribute(chart, "data-drawn")
     act()
     until(page, f"document.querySelector('{chart}').dataset.drawn !== '{before}'")
@@ -88,7 +88,7 @@ CONTRAST = """() => {
 
 
 def barriers(page: Any) -> list[str]:
-    """What keeps people from using the page: violations of axe-core, and pale text."""
+    """Returns violations of accessibility rules (axe-core), and text with too little contrast."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"
     )

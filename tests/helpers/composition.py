@@ -1,7 +1,7 @@
-"""Hydra composes each choice of options once in a test run.
+"""Lets Hydra compose each choice of options only once in a test run.
 
-It takes a fifth of a second, and a program composes twice. What is typed beside the choice is applied by
-Hydra to a copy, as it is to what has been composed anew.
+A composition takes a fifth of a second, and a program composes twice. Hydra applies all other overrides to
+a copy of the stored composition, in the same way as to a new one.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ composed: dict[Any, DictConfig] = {}
 
 
 def share_compositions() -> None:
-    """From here on this process, and its forks, compose no choice twice."""
+    """Makes this process and its later forks keep each composition."""
     config_loader_impl.create_defaults_list = _shared_list
     Loader._compose_config_from_defaults_list = _shared_config
 
 
 @contextlib.contextmanager
 def composing(command: str, overrides: Sequence[str], **options: bool) -> Iterator[DictConfig]:
-    """The configuration as a command gets it, with Hydra as it is inside the command."""
+    """Yields the configuration of a command, with Hydra initialised as inside the command."""
     register_once()
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         yield hydra.compose(command, overrides=list(overrides), **options)
@@ -55,9 +55,9 @@ def applied(
     overrides: Sequence[str],
     composed: Sequence[str] | None = None,
 ) -> tuple[TrainConfig, list[str]]:
-    """The configuration of a command that starts from a checkpoint, and the overrides on record.
+    """Returns the configuration of a command that starts from a checkpoint, and the overrides on record.
 
-    `composed`: of the overrides, those that the command itself composes; None: all, as it does.
+    `composed` are the overrides that Hydra composes; None: all, as in the command.
     """
     typed = overrides if composed is None else composed
     with composing(command, typed, return_hydra_config=True) as whole:
@@ -78,7 +78,7 @@ def _shared_list(
     prepend_hydra: bool,
     skip_missing: bool,
 ) -> DefaultsList:
-    """In place of Hydra's `create_defaults_list`, which reads the options that are chosen."""
+    """Replaces Hydra's `create_defaults_list`, which reads the files of the chosen options."""
     choices, values = [], []
     for each in overrides_list:
         if not each.is_sweep_override():
@@ -93,7 +93,7 @@ def _shared_list(
 
 
 def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
-    """In place of Hydra's `_compose_config_from_defaults_list`, which merges them."""
+    """Replaces Hydra's `_compose_config_from_defaults_list`, which merges these files."""
     key = _sources(repo), repr(defaults)
     if key not in composed:
         composed[key] = compose_list(self, defaults, repo)
@@ -101,7 +101,7 @@ def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
 
 
 def _sources(repo: Any) -> str:
-    """Where options come from, with the times at which the files of a test were last changed."""
+    """Returns the places of options, with the times of the last change of files that a test wrote."""
     sources = [source for source in repo.get_sources() if source.path != str(conf_folder())]
     folders = [Path(source.path) for source in sources if source.scheme() == "file"]
     files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]

@@ -37,23 +37,23 @@ class Command(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a page of Markdown, in their order."""
+    """Returns the fenced blocks of a page of Markdown in their order."""
     return [Block(*found) for found in BLOCK.findall(text)]
 
 
 def files(text: str) -> dict[str, str]:
-    """The files that a page gives the content of, by name."""
+    """Returns the files whose content a page shows, by name."""
     marked = [block for block in blocks(text) if block.mark.startswith("file: ")]
     return {block.mark.removeprefix("file: "): block.text for block in marked}
 
 
 def lines(block: Block) -> list[str]:
-    """The command lines of a block, each on one line."""
+    """Returns the commands of a block, each on one line."""
     return re.sub(r"[ \t]*\\\n[ \t]*", " ", block.text).splitlines()
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """The commands of `nmt` in a block."""
+    """Returns the commands of `nmt` in a block."""
     for line in lines(block):
         typed = shlex.split(re.sub(r" [<>] \S+", "", line))
         files = dict(re.findall(r" ([<>]) (\S+)", line))

@@ -24,19 +24,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 GPU = torch.device("cuda", 0)
-# what launches nothing, besides views
+# operations that launch no kernel; views launch none, either
 NOTHING = ("empty", "detach", "alias", "_unsafe_view", "lift_fresh", "is_pinned", "device")
 
 
 class Launch(NamedTuple):
-    """A kernel, or an operation that has one or a few."""
+    """A kernel, or an operation, which launches one or a few kernels."""
 
     name: str
     bytes: int  # of all tensors read or written, each once
 
 
 class Launches(TorchDispatchMode):
-    """Notes what works on the GPU, and copies that the CPU waits for."""
+    """Records operations on the GPU, and copies for which the CPU waits."""
 
     captured: list[Launch] | None = None  # by the graph that is being captured
 
@@ -53,7 +53,7 @@ class Launches(TorchDispatchMode):
         self.warm_ups: list[Any] = []  # their streams
 
     def take(self) -> Launches:
-        """What was noted since the last call."""
+        """Returns what was recorded since the last call."""
         taken = copy.copy(self)
         self.clear()
         return taken
@@ -85,7 +85,7 @@ class Launches(TorchDispatchMode):
             (self.by_cpu if self.captured is None else self.captured).append(noted)
 
     def graph(self) -> Any:
-        """In place of `torch.cuda.CUDAGraph`."""
+        """Replaces `torch.cuda.CUDAGraph`."""
         captured: list[Launch] = []
 
         def replay() -> None:
@@ -99,7 +99,7 @@ class Launches(TorchDispatchMode):
     def capture(
         self, graph: Any, pool: Any, stream: Any, capture_error_mode: str
     ) -> Iterator[None]:
-        """In place of `torch.cuda.graph`."""
+        """Replaces `torch.cuda.graph`."""
         assert capture_error_mode == "thread_local"
         self.captures.append((stream, pool))
         self.captured = graph.captured
@@ -109,7 +109,7 @@ class Launches(TorchDispatchMode):
 
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
-    """Tensors that are made inside have no content; those on `GPU` are as on a GPU."""
+    """Inside, new tensors have no content, and those on `GPU` behave like tensors on a GPU."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
@@ -160,13 +160,13 @@ def fake_cuda() -> Iterator[Launches]:
 
 
 def _stream(device: torch.device = GPU) -> Any:
-    """In place of `torch.cuda.Stream`: nothing runs, and so nothing has to wait."""
+    """Replaces `torch.cuda.Stream`. Nothing runs, so that waiting does nothing."""
     return SimpleNamespace(device=device, wait_stream=lambda stream: None)
 
 
 @torch.no_grad()
 def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
-    """`loss.backward()` in the order of the engine, which for tensors on a GPU asks for a real one."""
+    """Computes `loss.backward()` in the engine's order; the engine itself would need a real GPU."""
     pending: dict[Any, dict[int, Tensor]] = {loss.grad_fn: {0: torch.ones_like(loss)}}
     while pending:
         node = max(pending, key=_order)
@@ -177,7 +177,7 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
             continue
         gradients = [given.get(place) for place in range(len(node._input_metadata))]
         made = node(*gradients) if callable(node) else node.apply(*gradients)
-        # a function in Python also returns gradients of what is no tensor, which have no next function
+        # a function in Python also returns None for arguments that are no tensors: they have no next function
         wanted = getattr(node, "needs_input_grad", [after for after, _ in node.next_functions])
         made = compress(made if isinstance(made, tuple) else [made], wanted)
         following = [each for each in node.next_functions if each[0]]
@@ -191,11 +191,11 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
 
 
 def _order(node: Any) -> int:
-    """The latest operation comes first; leaves come last, when their gradients are added up."""
+    """Orders nodes: the latest operation first, and leaves, which accumulate gradients, last."""
     return -1 if hasattr(node, "variable") else node._sequence_nr()
 
 
 def _grad(loss: Tensor, leaves: list[Tensor], **_: Any) -> tuple[Tensor, ...]:
-    """`torch.autograd.grad` for leaves."""
+    """Replaces `torch.autograd.grad` for leaves."""
     _backward(loss)
     return tuple(torch.zeros_like(x) if x.grad is None else x.grad for x in leaves)

@@ -1,4 +1,4 @@
-"""What hooks are made of: statements that kill, signal or break a program at an exact moment."""
+"""Functions for hooks, the statements that kill, signal or break a program at an exact moment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def before(place: str, count: int, action: Callable[[], Any]) -> None:
 
 
 def send(number: int, place: str, count: int) -> None:
-    """Has the process send itself a signal before the `count`-th call of `place`."""
+    """Makes the process send itself a signal before the `count`-th call of `place`."""
     before(place, count, lambda: os.kill(os.getpid(), number))
 
 
@@ -46,7 +46,7 @@ def fail(place: str, count: int, error: BaseException) -> None:
 
 
 def no_figures() -> None:
-    """Figures take most of the time of a small run."""
+    """Draws no figures, which take most of the time of a small run."""
     from nmt.training import publish
 
     publish.draw_figures = lambda *arguments, **keywords: []
@@ -54,7 +54,7 @@ def no_figures() -> None:
 
 
 def no_results() -> None:
-    """After the training no test set is translated, and no results are written."""
+    """Ends a run after its training: translates no test set and writes no results."""
     from nmt.inference import test_sets
     from nmt.training import publish
 
@@ -63,7 +63,7 @@ def no_results() -> None:
 
 
 def fork_jobs() -> None:
-    """The process launcher's jobs are forks of the sweep: none imports the libraries anew."""
+    """Lets the process launcher fork its jobs, which then need not import the libraries."""
     from hydra_plugins.nmt_process_launcher import launcher
 
     launcher.POLL_S = 0.02
@@ -71,7 +71,7 @@ def fork_jobs() -> None:
 
 
 class Fork(ForkProcess):
-    """What the process launcher asks of `subprocess.Popen`, of `python -m <module>` in a fork."""
+    """Runs `python -m <module>` in a fork, with the part of `subprocess.Popen` that the launcher uses."""
 
     def __init__(
         self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any

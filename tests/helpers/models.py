@@ -1,4 +1,4 @@
-"""Models with drawn weights, their checkpoints, and their files for a page, under Node: nothing is trained."""
+"""Untrained models with random weights, their checkpoints, and their files for a page, which run in Node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def drawn_model(
     words: Sequence[Sequence[str]] = (run_folders.ENGLISH, run_folders.FRENCH),
     dictionary: dict[str, str] | None = None,
 ) -> Model:
-    """A model in evaluation mode, of another size on every axis, whose weights have the standard deviation `spread`."""
+    """Returns a model in evaluation mode with another size on every axis; `spread` is the deviation of its weights."""
     config = OmegaConf.structured(Config)
     config.model._target_ = f"nmt.models.{model}"
     config.model.state_input = state_input
@@ -93,13 +93,13 @@ def small_checkpoint(
 
 
 def write_live(trained: Model, folder: Path) -> Path:
-    """The file of a model that a page holds."""
+    """Returns the file of a model that a page embeds."""
     export_live(trained, folder)
     return folder / FILE
 
 
 def rounded(trained: Model) -> Model:
-    """The model with the weights that a page has of it."""
+    """Returns the model with its weights rounded as in a page."""
     network = copy.deepcopy(trained.network)
     with torch.no_grad():
         for weight in network.parameters():
@@ -110,7 +110,10 @@ def rounded(trained: Model) -> Model:
 
 
 def in_node(folder: Path, script: str, **given: Any) -> Any:
-    """What a script prints as JSON; it has `given` by name, and imports from the page's `js` as $JS."""
+    """Runs a script in Node, and returns the JSON that it prints.
+
+    The script knows `given` by name, and imports the page's `js` as $JS.
+    """
     assert NODE is not None
     (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
     file = folder / "script.mjs"

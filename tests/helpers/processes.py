@@ -1,4 +1,4 @@
-"""Programs as a person runs them, each in a process of its own, without importing the libraries anew.
+"""Runs programs as users do, each in a process of its own, which need not import the libraries again.
 
 `tests.helpers.server` forks for every process; `tests.helpers.hooks` has what a hook, Python statements
 run before the program, is made of.
@@ -24,15 +24,15 @@ TINY = (
     "regime=tiny",
     "trainer=cpu",
     *SILENT,
-    "search.max_ratio=0.5",  # a model that has learned little writes as much as it may
+    "search.max_ratio=0.5",  # a model that has learned little writes up to this limit
     "evaluation.resamples=20",
     "evaluation.train_sample=8",
 )
-LONGEST_S = 300  # that a program may take
+LONGEST_S = 300  # time limit of a program
 
 
 class Ended(NamedTuple):
-    """How a program ended, its streams those of all ranks, one after the other."""
+    """How a program ended. Its streams are those of all ranks, one after the other."""
 
     codes: list[int]  # of each rank; minus the number of the signal that killed it
     out: str
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
 
 
 class Process:
-    """A program that runs, in a process for each of `requests`."""
+    """A running program, with one process for each of `requests`."""
 
     def __init__(
         self, requests: list[dict[str, Any]], stdin: bytes | Path, stdout: Path | None
@@ -64,7 +64,7 @@ class Process:
         self.pids: list[int] = [connection.recv() for connection in self._connections]
 
     def send_signal(self, number: int) -> None:
-        """To the first rank alone."""
+        """Sends a signal to the first rank."""
         os.kill(self.pids[0], number)
 
     def wait(self) -> Ended:
@@ -90,7 +90,7 @@ def start(
     stdout: Path | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
 ) -> Process:
-    """Starts `python -m <module>` in a folder, which is made where it does not exist.
+    """Starts `python -m <module>` in a folder, which is created if it does not exist.
 
     Args:
         module, arguments: what is typed; the module is found from `cwd`.
@@ -102,7 +102,7 @@ def start(
     """
     cwd.mkdir(parents=True, exist_ok=True)
     whole = {**os.environ, **ENVIRONMENT, **env}
-    whole.pop("WANDB_SERVICE", None)  # of this process; a killed run would still be open in it
+    whole.pop("WANDB_SERVICE", None)  # the service of this process would keep a killed run open
     whole["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     ours: list[dict[str, str]] = [{}]
     if ranks > 1:
@@ -116,7 +116,7 @@ def start(
 
 
 def run(command: str, *arguments: str, figures: bool = False, **options: Any) -> Ended:
-    """Runs `python -m nmt.<command>` to its end, without `figures` drawing none.
+    """Runs `python -m nmt.<command>` to its end; draws no figures if `figures` is false.
 
     Arguments and options are those of `start`.
     """

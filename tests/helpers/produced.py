@@ -1,4 +1,4 @@
-"""What the tests of commands ask of a run folder, and type in every command."""
+"""Overrides that tests of commands type, and scores that they read from a run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run folders as training leaves them, made up: the same files, with translations that decay as the models' do.
+"""Writes made-up run folders with the files of a training; translations get worse with length, as the models' do.
 
 The language is a word-for-word dictionary with pairs turned round, so that alignments have a diagonal and reorderings;
 RNNencdec loses words faster with length than RNNsearch.
@@ -22,7 +22,7 @@ MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # besi
 MAX_LENGTH = 50
 
 MARKUP = "</script><script>document.title='broken'</script>"
-"""A token that would run if it were ever taken for markup."""
+"""A token that runs a script if a page takes it for markup."""
 
 ENGLISH_TEXT = """
 the a of in agreement on European Economic Area was signed August 1992 it should be noted
@@ -119,8 +119,8 @@ def make_run(
 def _translated(
     number: int, pair: np.random.Generator, draw: np.random.Generator, attends: bool
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """The record of a sentence, drawn from `pair`, and the source position of each word of its translation."""
-    length = int(4 * 20 ** (0.618 * number % 1))  # 4 to 79, as many of 5 to 10 as of 25 to 50
+    """Returns a made-up record of the sentence `pair`, and the source position of each word of its translation."""
+    length = int(4 * 20 ** (0.618 * number % 1))  # 4 to 79, uniform in the logarithm of the length
     if number % 97 == 11:
         length = 60
     words = pair.integers(len(ENGLISH), size=length)
@@ -169,7 +169,7 @@ def _translated(
 def _alignment(
     record: dict[str, Any], order: np.ndarray, draw: np.random.Generator, attends: bool
 ) -> dict[str, Any]:
-    """What is kept of an alignment: the weights fall with the distance from the word's own position."""
+    """Returns the stored alignment; weights fall with the distance from the word's own position."""
     source = [*record["source"], "</s>"]
     target = [*record["hypothesis"], "</s>"]
     centres = np.append(order, len(source) - 1)[:, None]

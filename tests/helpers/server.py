@@ -1,4 +1,7 @@
-"""A server that has imported the libraries and forks for every program; it serves all workers of a test run."""
+"""A server that has imported the libraries, and forks a process for each program that a test starts.
+
+One server serves all workers of a test run.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ ENVIRONMENT = {
 
 @functools.cache
 def start_server() -> str:
-    """The socket of the test run's server, which its first worker starts and all wait for."""
+    """Returns the socket of the test run's server. The first worker starts it; all wait for it."""
     run, session = os.environ.get("PYTEST_XDIST_TESTRUNUID"), os.getppid()
     if run is None:
         run = session = os.getpid()
@@ -67,10 +70,10 @@ def start_server() -> str:
 
 
 def serve(folder: Path, session: int) -> None:
-    """Forks for every request until the process `session`, whose tests are served, has ended."""
+    """Forks for each request, until the process `session`, which runs the tests, has ended."""
     import_everything()
     share_compositions()
-    gc.freeze()  # no collection in a fork goes over what all forks share, nor copies it
+    gc.freeze()  # else a collection in a fork would copy the pages that all forks share
     with contextlib.suppress(ProcessLookupError), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "binding"))
         listener.listen(64)
@@ -89,7 +92,7 @@ def serve(folder: Path, session: int) -> None:
 
 
 def import_everything() -> None:
-    """The libraries, `nmt` but for its commands, and the library of charts, bundled in seconds."""
+    """Imports the libraries and all of `nmt` but its commands, and bundles the charts' JavaScript."""
     import wandb.sdk.launch  # noqa: F401  (by `wandb.init`)
 
     import nmt
@@ -113,14 +116,14 @@ def is_choice(word: str) -> bool:
 
 @functools.cache
 def compose_once(module: str, *chosen: str) -> None:
-    """Has at hand what a program, and those that choose the same after it, compose."""
+    """Composes what a program composes; later programs with the same choices find it in memory."""
     with contextlib.suppress(Exception), composing(module.removeprefix("nmt."), chosen):
-        pass  # the program will show an error
+        pass  # if this fails, the program fails in the same way, and says so
     gc.freeze()
 
 
 def watch(connection: Connection, request: dict[str, Any]) -> None:
-    """Starts a program, says its process, and says how it ended; kills it if nobody waits."""
+    """Starts a program; sends its process id, then its exit code. Kills it if the test has gone."""
     program = ForkProcess(target=become, kwargs=request)
     program.start()
     connection.send(program.pid)
@@ -139,7 +142,7 @@ def become(
     streams: Sequence[str | Path],
     hook: str = "",
 ) -> None:
-    """Makes `python -m <words>` of this fork: its streams, its environment, and the module run."""
+    """Turns this fork into `python -m <words>`, with its own streams and environment."""
     os.setsid()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_DFL)

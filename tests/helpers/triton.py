@@ -27,7 +27,7 @@ def replace_once(function):
 
 
 with contextlib.suppress(AttributeError):  # names of the interpreter that Triton may change
-    # checks that a compiled kernel does not have, either, and the replacing are three quarters of its time
+    # These checks, which a compiled kernel does not make, and the replacing take three quarters of the time.
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
         sanitize_overflow=False
     )
