@@ -36,6 +36,7 @@ def map_in_processes(
         yield from map(function, items)
         return
     context = multiprocessing.get_context("fork")
+    others = multiprocessing.active_children()
     with (
         warnings.catch_warnings(),
         ProcessPoolExecutor(workers, context, _start_worker, (function, items)) as pool,
@@ -45,8 +46,10 @@ def map_in_processes(
         try:
             yield from pool.map(_apply, range(len(items)))
         except BaseException:  # such as a signal; does not wait for running work
-            for worker in pool._processes.values():
-                worker.terminate()
+            # also for a worker that was starting, and that the pool does not list yet
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.terminate()
             raise
 
 
