@@ -168,8 +168,7 @@ def claims(rows: pd.DataFrame, names: Sequence[str]) -> str:
     cells = []
     for row in rows.loc[list(names)].itertuples():
         verdict = verdict_words(row._asdict())
-        values = "" if pd.isna(row.values) or not row.values else f" ({row.values})"
-        figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}{values}"
+        figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}"
         before = row.before
         if row.statistic in OLD_STATISTICS:
             before = f"decided by the old statistic ({row.statistic})"
