@@ -42,7 +42,8 @@ def test_an_exception_of_a_worker_is_raised_here(two_cores):
 def test_no_worker_outlives_its_parent(number, everybody, tmp_path):
     """The parent ends at once too, although its workers sleep for a minute."""
     code = """if True:
-        import os, pathlib, time
+        import os, pathlib, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background job
         from nmt.utils import processes
         processes.shared_cores = lambda: 2
         def note(item):
