@@ -136,17 +136,13 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
         rows.append(
             {"study": study, "name": key, "rule": f"{rule} {margin:g}", "range": claim.part}
             | {
-                field: getattr(claim, field)
-                for field in ("claim", "source", "statistic", "set", "score")
+                each: getattr(claim, each)
+                for each in ("claim", "source", "statistic", "set", "score")
             }
-            | {field: row[field] for field in ("verdict", "p", "seeds", "reason", "values")}
-            | {"runs": " ".join(claim.runs), "confidence": CONFIDENCE}
-            | {"value": estimate.score, "low": low, "high": high, "sentences": estimate.sentences}
-            | {
-                "of": estimate.drawn,
-                "command": command,
-                "before": "",
-            }
+            | {each: row[each] for each in ("verdict", "p", "seeds", "reason", "values")}
+            | {"runs": " ".join(claim.runs), "confidence": CONFIDENCE, "command": command}
+            | {"value": estimate.score, "low": low, "high": high}
+            | {"sentences": estimate.sentences, "of": estimate.drawn}
         )
     old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
     new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).fillna("").astype(str)

@@ -87,8 +87,8 @@ class FusedDecoder(Decoder):
         previous = torch.cat([first, words[:-1]]).to(dtype)
         unit_input = words[:-1] if self.state_input == "current" else previous[:-1]
         unit: Any = self.unit
-        # (T-1, B, 3H) for s_1 .. s_{T-1}
         weight = pad_sizes(unit.W.to(dtype))
+        # (T-1, B, 3H) for s_1 .. s_{T-1}
         projected = linear(pad_sizes(unit_input), weight, unit.bias)
         initial = start.hidden.squeeze(1)
         context: Any = self.context

@@ -150,15 +150,19 @@ def negative_log_likelihood(logits: Tensor, word: Tensor) -> Tensor:
 
 
 def pad_sizes(factor: Tensor, *, rows: bool = False) -> Tensor:
-    """Pads the columns of a factor of a matrix product, and its `rows`, with zeros; see `size_multiple`."""
+    """Pads the columns of a factor (..., M, N) of a matrix product with zeros; with `rows` also M.
+
+    The padded sizes are multiples of `size_multiple`.
+    """
     multiple = size_multiple(factor.device)
     columns, below = -factor.shape[-1] % multiple, rows * (-factor.shape[-2] % multiple)
     return pad(factor, (0, columns, 0, below)) if columns or below else factor
 
 
 def size_multiple(device: torch.device) -> int:
-    """Returns 8 on a GPU: cuBLAS has its fast kernels only for such sizes of 16-bit matrices.
+    """Returns what matrix sizes should be multiples of: 8 on a GPU, 1 on a CPU.
 
-    At the paper's sizes 500 maxout units, 620 entries of an embedding and 30,002 words are not.
+    cuBLAS has its fastest 16-bit kernels only for multiples of 8. Of the paper's sizes, 500 maxout units,
+    620 entries of an embedding and 30,002 words are none.
     """
     return 1 if device.type == "cpu" else 8

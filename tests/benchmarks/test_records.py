@@ -1,16 +1,20 @@
 """The tables of docs/results.md agree with docs/results/, and its scores with the statistics of sentences."""
 
 import json
+import math
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmarks import coverage
+from benchmarks import records as program
 from benchmarks.figures import SENTENCES, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, add, with_tables
 from nmt.cli.composition import conf_folder
+from nmt.evaluation.estimate import Estimate
 from nmt.report.claims import decide, read_claims
 from tests.helpers.bleu import bleu_by_hand
 
@@ -53,6 +57,28 @@ def test_runs_are_added_once(tmp_path):
     assert after.runs.iloc[-1]["minutes"] == 120
     pd.testing.assert_frame_equal(after.runs.iloc[:-1], before.runs, check_dtype=False)
     pd.testing.assert_frame_equal(after.scores.iloc[:-1], before.scores, check_dtype=False)
+
+
+def test_claims_that_the_runs_do_not_decide_stay_on_record(tmp_path, monkeypatch):
+    shutil.copy(RECORDS / "claims.csv", tmp_path)
+    before = pd.read_csv(RECORDS / "claims.csv", dtype=str, keep_default_na=False)
+    estimate = Estimate(5.0, np.array([4.0, 6.0]), 90, None, 1, 1.0, math.inf)
+    decided = {"estimate": estimate, "verdict": "supported", "p": 1e-9, "seeds": 1, "reason": ""}
+
+    def decide_first(file, runs, resamples):
+        yield decided | {"values": "5.00"}
+        yield from [{"verdict": "missing", "reason": "no runs"}] * (len(file.claims) - 1)
+
+    monkeypatch.setattr(program, "decided_rows", decide_first)
+    monkeypatch.setattr(program, "find_runs", list)
+    program.add_claims("table1", "bahdanau", [Path("run")], tmp_path)
+    after = pd.read_csv(tmp_path / "claims.csv", dtype=str, keep_default_na=False)
+    mine = after[after["study"] == "table1"].set_index("name")
+    assert sorted(mine.index) == sorted(before.loc[before["study"] == "table1", "name"])
+    assert mine.loc["attention-wins", ["value", "p", "seeds"]].tolist() == ["5.0", "1e-09", "1"]
+    assert float(mine.loc["attention-wins", "p_holm"]) > 1e-9
+    others = after["study"] != "table1"
+    assert after[others].equals(before[before["study"] != "table1"])
 
 
 def bleu(rows, part="bleu_correct", words="hypothesis_words"):
