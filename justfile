@@ -25,7 +25,7 @@ translate *overrides:
 compare *overrides:
     uv run python -m nmt.compare "$@"
 
-# The tests that every commit passes (under three minutes on two idle cores)
+# The tests that every commit passes (three to five minutes on two cores)
 test *options:
     uv run --group dev pytest "$@"
 
