@@ -3,8 +3,8 @@
     python -m benchmarks.records
     python -m benchmarks.records --add table1 rnnsearch50=RUN rnnsearch50=RUN … --claims bahdanau
 
-The second adds runs, each with the name of its group, to the records of a study before, and the claims of
-a file that these runs decide.
+The second first adds runs to the records of a study, each with the name of its group. It also decides the
+claims of a file in conf/claims, from all runs in the folders that contain the added ones.
 
 A table is between two comments. The first names a study, what to show, a test set, the languages
 and, to select some, groups of runs by pattern:
@@ -21,6 +21,7 @@ docs/results/columns.csv explains the columns of the files.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,6 @@ TITLES = {
     "bleu_no_unk": "no UNK",
     "sacrebleu": "sacreBLEU, detokenised",
 }
-OLD_STATISTICS = ("slope", "tenth", "breakpoint")  # straight lines through buckets
 
 
 class Records:
@@ -114,12 +114,19 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
         keys = ["study", "group", "seed"]
         replaced = old[keys].agg("/".join, axis=1).isin(set(rows[keys].agg("/".join, axis=1)))
         columns = [*old.columns, *rows.columns.difference(old.columns)]
-        both = pd.concat([old[~replaced], rows]).reindex(columns=columns)
+        both = pd.concat([old[~replaced], rows.map(_short)]).reindex(columns=columns)
         both.to_csv(records / name, index=False)
 
 
+def _short(text: str) -> str:
+    """Rounds a number to 8 digits, and leaves any other text as it is."""
+    with contextlib.suppress(ValueError):
+        return text if text.lstrip("-").isdigit() else f"{float(text):.8g}"
+    return text
+
+
 def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
-    """Decides the claims of `conf/claims/NAME.yaml` from runs, and puts them on record.
+    """Decides the claims of `conf/claims/NAME.yaml` from the runs in folders, and puts them on record.
 
     Claims that need other runs stay as they are on record, or are left out.
     """
@@ -146,10 +153,11 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
         )
     old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
     new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).fillna("").astype(str)
+    new = new.map(_short)
     both = pd.concat([old[(old["study"] != study) | ~old["name"].isin(new["name"])], new])
     mine = both["study"] == study
     p_values = [float(p) if p else None for p in both.loc[mine, "p"]]
-    both.loc[mine, "p_holm"] = ["" if p is None else str(p) for p in holm(p_values)]
+    both.loc[mine, "p_holm"] = ["" if p is None else _short(str(p)) for p in holm(p_values)]
     both.to_csv(records / "claims.csv", index=False)
 
 
@@ -163,27 +171,16 @@ def claims(rows: pd.DataFrame, names: Sequence[str]) -> str:
     rows = rows.set_index("name", drop=False)
     cells = []
     for row in rows.loc[list(names)].itertuples():
-        verdict = verdict_words(row._asdict())
-        figure = f"{_verdict_figure(row)}, {row.seeds} seed{'' if row.seeds == 1 else 's'}"
-        before = row.before
-        if row.statistic in OLD_STATISTICS:
-            before = f"decided by the old statistic ({row.statistic})"
         brevity = " (without the brevity penalty)" if row.score == "bleu_precisions" else ""
         p = "< 0.001" if row.p_holm < 0.001 else number(row.p_holm, 3).text
-        cells.append([row.claim + brevity, verdict, figure, p, before])
-    return markdown(["claim", "verdict", "figure", "p, Holm", "before"], cells, texts=range(5))
+        cells.append([row.claim + brevity, verdict_words(row._asdict()), _verdict_figure(row), p])
+    return markdown(["claim", "verdict", "figure", "p, Holm"], cells, texts=range(4))
 
 
 def _verdict_figure(row: pd.Series) -> str:
-    words = row.statistic in ("tenth", "breakpoint")
-    retention = row.statistic == "retention"
-    digits, unit = (1, " words") if words else (3 if retention else max(2, _digits(row.score)), "")
-    low, high = (None if pd.isna(end) else number(end, digits).text for end in (row.low, row.high))
-    if not pd.isna(row.value):
-        said = f"{number(row.value, digits).text}{unit} [{low or '…'}, {high or '…'}]"
-    else:
-        said = f"before {high}{unit}" if low is None else f"beyond {low}{unit}"
-    return said if row.confidence == 0.95 else f"{said} ({100 * row.confidence:g} %)"
+    digits = 3 if row.statistic == "retention" else max(2, _digits(row.score))
+    figure = number(row.value, digits, row.low, row.high)
+    return str(figure) if row.confidence == 0.95 else f"{figure} ({100 * row.confidence:g} %)"
 
 
 def set_scores(runs: pd.DataFrame, found: pd.DataFrame) -> str:
@@ -248,7 +245,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--add", nargs="+", metavar=("STUDY", "GROUP=RUN"))
-    parser.add_argument("--claims", help="file in conf/claims that the added runs decide")
+    parser.add_argument("--claims", help="file in conf/claims to decide from the runs beside them")
     args = parser.parse_args()
     if args.claims and not args.add:
         parser.error("--claims needs the runs of --add")
@@ -257,7 +254,7 @@ def main() -> None:
         named = [(group, Path(run)) for group, run in (each.split("=", 1) for each in typed)]
         add(study, named)
         if args.claims:
-            add_claims(study, args.claims, [run for _, run in named])
+            add_claims(study, args.claims, list(dict.fromkeys(run.parent for _, run in named)))
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
 
 
