@@ -1,4 +1,4 @@
-"""Systems with constant rates of errors: their statistics, their scores, and their curves."""
+"""Simulated systems with constant error rates: their BLEU statistics, scores and length curves."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
 
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
-    """This holds even if the system moves words far, which none of the rates describes."""
+    """BLEU agrees even if the given system moves words far, which none of the rates describes."""
     draw = np.random.default_rng(1)
     given = []
     for number, reference in enumerate(references):
@@ -82,7 +82,7 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
         given.append(system_record(record, words, ""))
     [twins] = constant_error_records(given, draws=1)
     assert [twins] == [*constant_error_records(given, draws=1)]
-    # There are no scores of ordinary text, since errors are in tokens.
+    # There are no scores of detokenised text, since the errors are made in tokens.
     assert twins[0]["raw_reference"] is None
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
     assert bleu(got) == pytest.approx(bleu(wanted), abs=0.15)

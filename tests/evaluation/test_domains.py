@@ -1,4 +1,4 @@
-"""Curves of single domains, and curves adjusted to one mix of domains."""
+"""Length curves of single domains, and curves adjusted to one mix of domains at all lengths."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SCALE = LengthScale()
 
 
 def mixed(count=4000, seed=1):
-    """Makes sentences of 5 to 80 words: longer ones are more often news, and a few short ones captions."""
+    """Makes sentences of 5 to 80 words. Most long sentences are news; captions are few and short."""
     draw = np.random.default_rng(seed)
     lengths = np.exp(draw.uniform(np.log(5), np.log(80), count)).round().astype(int)
     news = draw.random(count) < np.log(lengths / 4) / np.log(25)
@@ -26,13 +26,13 @@ def mixed(count=4000, seed=1):
 
 
 def score(of, sentences, values):
-    """Returns the share of right words at each length of a kernel."""
+    """Returns the share of correct words at each length of a kernel."""
     words = of.weights * sentences.lengths
     return words @ values / words.sum(axis=1)
 
 
 def test_a_difference_between_domains_is_no_fall_with_length():
-    """News is harder at every length. The plain curve falls, and the adjusted one does not."""
+    """News is the hardest domain at every length. The plain curve falls, the adjusted curve does not."""
     sentences = mixed()
     values = np.select(
         [sentences.domains == "news", sentences.domains == "social"], [0.3, 0.6], 0.9

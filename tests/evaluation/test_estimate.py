@@ -1,4 +1,4 @@
-"""Intervals over seeds and sentences compared with textbook formulas, and tests of equivalence."""
+"""Intervals over seeds and sentences, compared with textbook formulas; and tests of equivalence."""
 
 import math
 
@@ -10,7 +10,7 @@ from nmt.evaluation.estimate import combined
 
 
 def test_seeds_enter_by_a_t_interval():
-    """Only the seeds vary: the interval is the t interval for the mean of four values."""
+    """Only the seeds vary, so the interval is the t interval for the mean of four values."""
     values = np.array([3.0, 5.0, 4.0, 8.0])
     found = combined([np.repeat(values[:, None], 51, axis=1)], 100)
     expected = stats.t.interval(0.95, 3, 5, values.std(ddof=1) / 2)
@@ -22,21 +22,24 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """Three seeds score 1, 2, 3. Resamples shift all by ±3, and the first and last in opposite ways by ±1."""
+    """Three seeds score 1, 2, 3. Resamples add ±3 to all three, and ±1 to the first, ∓1 to the last."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
     found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
     between = 1 / 3  # variance of the seeds (1), divided by their number
-    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of each seed around the mean
-    of_mean = 36 / 3  # bootstrap variance of the mean, which all seeds share
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance around the seeds' mean, / 3
+    of_mean = 36 / 3  # bootstrap variance of the seeds' mean
     assert found.error**2 == pytest.approx(between + of_mean - interaction)
     least = max(between, interaction)
     assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
 
 
 def test_what_a_seed_makes_of_a_sentence_counts_once():
-    """If errors of runs are independent, the variance of the mean is the variance between runs."""
+    """If the errors of n runs are independent, their mean has the variance S²/n (S²: between runs).
+
+    The bootstrap then adds nothing. If all runs share the errors, the bootstrap variance is added.
+    """
     draw = np.random.default_rng(8)
     own = draw.normal(0, 1, (5, 1))
     found = combined([np.concatenate([own, own + draw.normal(0, 1, (5, 4000))], axis=1)], 100)

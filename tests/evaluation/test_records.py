@@ -29,7 +29,7 @@ def test_translations_in_the_order_of_the_source_file(tmp_path):
     assert (folder / "news.txt").read_text("utf-8").splitlines()[1] == "l' hypothèse1 ."
     assert (folder / "news.detok.txt").read_text("utf-8").splitlines()[2] == "l'hypothèse2."
     assert read_rows(folder / "news.jsonl") == [record(0), record(1), record(2)]
-    assert "hypothèse0" in (folder / "news.jsonl").read_text("utf-8")  # not \u00e8
+    assert "hypothèse0" in (folder / "news.jsonl").read_text("utf-8")  # not escaped as \u00e8
 
 
 def test_one_line_a_sentence_whatever_it_holds(tmp_path):
@@ -66,7 +66,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     write_alignments(tmp_path, "x", [attention, none])
     first, second = read_rows(tmp_path / "alignments" / "x.jsonl")
     assert first == none
-    assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # small weights keep 5 digits, too
+    assert second["weights"] == [[0.12346, 0.87654, 1.2346e-12]]  # 5 significant digits
     assert second["runners_up"] == [[["le", -0.1], ["la", -3.0]]]
     assert second["log_probability"] == -4.2
 
@@ -98,6 +98,6 @@ def test_kept_sentences_are_spread_over_the_buckets():
 
 def test_kept_sentences_depend_on_the_text_alone():
     rows = [record(n) for n in range(30)]
-    assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # blake2b is the same on every machine
+    assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # blake2b hashes are equal on all machines
     moved = [row | {"id": 29 - row["id"], "hypothesis": []} for row in rows]
     assert choose_kept(moved, 3, EDGES) == [29 - 19, 29 - 10, 29 - 4]

@@ -18,7 +18,7 @@ def test_sums_are_those_of_the_sentences_and_of_those_drawn(monkeypatch):
     drawn = np.random.default_rng(SEED).integers(7, size=(50, 7))
     expected = np.concatenate([rows.sum(axis=0)[None], rows[drawn].sum(axis=1)])
     np.testing.assert_array_equal(resampled_sums(rows, 50), expected)
-    monkeypatch.setattr("nmt.evaluation.resampling.CHUNK", 7 * 13)  # several chunks
+    monkeypatch.setattr("nmt.evaluation.resampling.CHUNK", 7 * 13)  # forces several chunks
     np.testing.assert_array_equal(resampled_sums(rows, 50), expected)
 
 

@@ -1,4 +1,4 @@
-"""Every registered score, compared with its library or computed by hand; and the choice of scores."""
+"""Compares every registered score with its library or with a value by hand; and the choice of scores."""
 
 import math
 import sys
@@ -94,7 +94,7 @@ def test_statistics_in_a_record_are_taken_from_there():
 
 
 def model_records():
-    """Three sentences of 2, 5 and 3 words; the last one has no attention and no gold links."""
+    """Makes records of three sentences; the last sentence has no attention and no gold links."""
     references = [["a", "b"], ["a", "b", "c", "d", "e"], ["a", "b", "c"]]
     hypotheses = [["a"], ["a", "b", "c", "x"], ["b", "c"]]
     records = [
@@ -171,7 +171,7 @@ def test_letters_and_signs_of_an_unknown_word_match_nothing():
     assert REGISTERED["sacrebleu"].statistics(WITH_UNKNOWN)[0] == 6
     assert sentence_statistics(["a", None], ["a", "<unk>"]).tolist()[:2] == [1, 0]
     record = {"hypothesis": ["<unk>", "<unk>"], "detokenised": "<unk> <unk>", "unknown": [1]}
-    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # the first one is a word of the text
+    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # the first <unk> is literal text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The rows of scores.csv, for whole sets and by length, compared with sacrebleu and sums by hand."""
+"""The rows of scores.csv for whole sets and length buckets, compared with sacrebleu and sums by hand."""
 
 import functools
 import itertools
@@ -55,7 +55,7 @@ def bleu_of(records, key="hypothesis"):
 
 
 def rows_of(records, settings=None, **options):
-    """Returns rows by score, subset and first length of the bucket (None: the whole set)."""
+    """Returns rows keyed by score, subset and the bucket's first length (None: the whole set)."""
     rows = score_set("mine", records, settings or Settings(), **options)
     assert {row["set"] for row in rows} == {"mine"}
     return {(row["score"], row["subset"], row.get("from")): row for row in rows}
@@ -126,7 +126,7 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
 
 
 def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch, caplog):
-    """The log also gives the expected time of a score of text that takes minutes."""
+    """If the score of a large set takes minutes, the log also gives the expected time."""
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
@@ -138,7 +138,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     compute_statistics({"mine": records[:21], "other": records[21:]}, score, shown=True)
     stored = [record["statistics"]["chrf"] for record in records]
     np.testing.assert_array_equal(stored, expected)
-    minutes = len(records) / 5 / shared_cores()  # the clock adds a minute for five sentences
+    minutes = len(records) / 5 / shared_cores()  # five sentences take a minute by the fake clock
     assert f"chrF of {len(records)} sentences: about {minutes:.0f} minutes" in caplog.text
     caplog.clear()
     compute_statistics({"mine": records}, score, shown=True)
@@ -146,7 +146,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
 
 
 def test_a_score_of_ones_own_is_not_computed_in_a_fork(records, monkeypatch):
-    """A fork lacks the threads of its parent, such as torch's."""
+    """A forked process lacks the threads of its parent, such as torch's threads."""
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
 
