@@ -76,7 +76,7 @@ def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
 
 
 def run_of(name, seed, wrong, *, text=40):
-    """Makes a run of `text` short and `text` long sentences, with `wrong(length)` wrong words each."""
+    """Makes a run of `text` sentences of 10 and `text` of 50 words, with `wrong(length)` wrong words each."""
     records = []
     for number in range(2 * text):
         length = 10 if number % 2 else 50
@@ -98,7 +98,7 @@ def corpus_bleu(run, lengths):
 
 @pytest.fixture
 def decide(tmp_path):
-    """Returns a function decide(runs, **claim): rows and table of a claim on groups a and b of two seeds."""
+    """Returns decide(runs, **claim), which returns rows and table of a claim on groups a and b."""
 
     def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
@@ -120,7 +120,7 @@ def decide(tmp_path):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Every sentence of a has two wrong words; b has more than 20 in long ones, which vary by seed."""
+    """Runs a have two wrong words per sentence; runs b have two in short and 20 + seed in long sentences."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]
     b = [run_of("b", seed, lambda length, s=seed: 2 if length == 10 else 20 + s) for seed in (1, 2)]
     return [*a, *b]
@@ -158,7 +158,7 @@ def test_verdicts(decide, runs, claim, verdict):
 
 
 def simulated_retention(run):
-    """Returns the mean retention of systems with a constant error rate."""
+    """Returns the mean retention of simulated systems with a constant error rate."""
     draws = constant_error_records(run.translations("test"))
     simulated = [FinishedRun("", {}, records={"test": rows}) for rows in draws]
     return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
@@ -205,7 +205,7 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
-    """The limit of the second rule is the end of the interval, so more resamples may change the verdict."""
+    """The second rule's limit is an end of the interval, so more resamples could change the verdict."""
     drawn = []
 
     def counted(samples, estimate, limits):
@@ -239,7 +239,7 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
     ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
 )
 def test_models_evaluated_twice_are_paired(decide, second, verdict):
-    """Seeds differ much more than two evaluations of one model. Pairing removes their differences."""
+    """Seeds differ more than two evaluations of one model. Pairing removes the differences between seeds."""
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]

@@ -25,7 +25,7 @@ def bleu_of(
 
 
 def narrow(run: FinishedRun, step: int) -> FinishedRun:
-    """Returns the run with a shortlist that misses words in every `step`-th sentence."""
+    """Returns a copy of the run whose shortlist lacks words of every `step`-th sentence."""
     rows = [dict(row) for row in run.translations("newstest")]
     for row in rows[::step]:
         row |= {"no_unk": False, "bleu_stats_no_unk": None}
@@ -100,7 +100,7 @@ def test_the_set_with_the_fullest_buckets_comes_first(runs: list) -> None:
 
 
 def test_runs_with_other_buckets_keep_their_own(tmp_path: Path) -> None:
-    """The table has the buckets of both runs; each run has scores only in its own."""
+    """The table has the buckets of both runs, but each run has scores only in its own buckets."""
     wide = read_run(make_run(tmp_path / "run", pairs=90, kept=2))
     frame = wide.scores[wide.scores["from"].isna() | (wide.scores["from"] < 11)]
     other = replace(wide, label="other", scores=frame)

@@ -1,4 +1,4 @@
-"""Figures show the numbers of the comparison's frames."""
+"""Figures show the numbers in the comparison's data frames."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
 
 
 def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
-    """Runs with attention also have figures of alignments."""
+    """Runs with attention also have a figure of four alignments."""
     monkeypatch.setattr("nmt.report.figures.save_figure", lambda figure, path, formats: [path])
     monkeypatch.setattr("nmt.report.figures.lengths_figure", lambda *given: None)
     drawn = draw_figures(comparison, tmp_path, ["pdf"], captioned=False)
@@ -62,7 +62,7 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
 
 
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
-    """The whole picture is in memory, and sentences of test sets can be very long."""
+    """A picture is in memory as a whole, and sentences of test sets can be very long."""
     long = row(["a"] * 220 + ["</s>"], ["b"] * 3 + ["</s>"])
     (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
@@ -179,7 +179,7 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
     drawn = {each["id"] for each in chosen[1:]}
     assert len(drawn) == 3
     assert drawn <= {1, 2, 4, 5, 6, 7, 8}
-    # The choice does not depend on the order of the other sentences.
+    # The choice does not depend on the order of the sentences after the first.
     assert choose_four([rows[0], *rows[:0:-1]])[1:] == chosen[1:]
     assert {each["id"] for each in choose_four(rows, known={2, 5, 7})[1:]} == {2, 5, 7}
     assert len(choose_four(rows[:2])) == 2

@@ -58,7 +58,7 @@ def test_labels_have_what_differs() -> None:
     ("key", "values", "groups"),
     [
         ("seed", (1, 2), 1),
-        ("seed", (1, 1), 2),  # two runs with one seed are not independent
+        ("seed", (1, 1), 2),  # runs with equal seeds are not independent
         ("trainer", ({"max_steps": 1}, {"max_steps": 2}), 2),
         ("trainer", ({"devices": 1}, {"devices": 2}), 1),
         ("evaluation", ({"scores": ["bleu"]}, {"scores": ["ter"]}), 1),

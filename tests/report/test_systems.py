@@ -41,7 +41,7 @@ def value(comparison: Comparison, run: str, score: str) -> float:
 
 @pytest.fixture
 def text(tmp_path: Path) -> dict[str, Any]:
-    """A test set with two references, and one system."""
+    """Returns the keys of `CompareConfig` for a test set with two references, and for one system."""
     return {
         "source": write(tmp_path / "news.de", SOURCE),
         "reference": [write(tmp_path / "a.en", FIRST), write(tmp_path / "b.en", SECOND)],
@@ -53,7 +53,7 @@ def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any
     found = build_comparison(CompareConfig(**text, resamples=20))
     wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
     assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
-    assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses agree here
+    assert value(found, "mine", "bleu") == pytest.approx(wanted)  # same tokens by 13a and Moses
     assert found.sets == ["news"]
     assert any("nrefs:2" in note for note in found.notes["news"])
 
@@ -108,7 +108,7 @@ def test_numbers_of_another_tool_are_a_score(
     if kind == "jsonl":
         given: Any = write(tmp_path / "s.jsonl", [{"system": n, "comet": x} for n, x in rows])
     else:
-        # A name of digits only stays text.
+        # A system name of digits stays a string.
         text["systems"]["2014"] = text["systems"]["mine"]
         rows += [("2014", number) for number in (0.5, 0.6, 0.7)]
         cells = [f"{'' if x is None else x}\t{n}" for n, x in rows]
@@ -129,7 +129,7 @@ def test_numbers_of_another_tool_are_a_score(
 
 
 def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
-    """Inputs are two joined lines, as by `paste -d' ' - -`; the system omits the last word of each."""
+    """Each input joins two lines, as `paste -d' ' - -` does; the system omits the last word of each input."""
     reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
     pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
     text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
@@ -149,7 +149,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
-    """The system's output is the references, with or without a line for an empty source line."""
+    """The output is the references; with `all_lines`, it also has a line for an empty source line."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
     file = folder / "translations/newstest.jsonl"
     rows = [json.loads(line) for line in file.open()]
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused(
 
 @pytest.fixture
 def news(tmp_path: Path) -> dict[str, Any]:
-    """80 sentences of 10 or 50 words in 8 documents, which differ in difficulty."""
+    """80 sentences of 10 or 50 words in 8 documents; `bad` gets more words wrong in later documents."""
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     wrong = [" ".join([*line.split()[: -1 - n // 10], "zz"]) for n, line in enumerate(source)]
     files = {name: write(tmp_path / name, source) for name in ("news.en", "news.de", "good.de")}
@@ -250,7 +250,7 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
 
 
 def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Path) -> None:
-    """In hard lines half of the words are wrong at every length. Long lines are mostly hard."""
+    """Half of the words of each hard line are wrong. Most long lines and few short lines are hard."""
     hard = [(n // 2) % 4 == 0 if n % 2 == 0 else (n // 2) % 4 != 0 for n in range(320)]
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(320)]
     output = [
@@ -289,7 +289,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
 def test_a_score_of_one_domain_and_a_domain_of_short_lines(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The score has curves only in its domain, and the domain of short lines is left out."""
+    """The human score has curves in domain a only. Domains of only short or only long lines are left out."""
     domains = ["a" if n % 4 < 2 else "b" if n % 2 else "captions" for n in range(80)]
     news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name} for name in domains])
     rated = [{"system": "good", "human": 1 if name == "a" else None} for name in domains]
@@ -369,7 +369,7 @@ def test_unknown_retention_says_which_sentences_are_few(
 
 
 def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
-    """Globs, names with dots as Hydra nests them, and a table with a column for each system."""
+    """Systems are named by the files of a glob, names with dots (nested keys in Hydra), or table columns."""
     folder = tmp_path / "outputs"
     folder.mkdir()
     good = (tmp_path / "good.de").read_text()
@@ -413,7 +413,7 @@ def test_languages_are_those_of_the_names_or_asked_for(source, reference, langua
 
 
 def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
-    """A URL counts as one word, Chinese text in characters; texts of long lines have other edges."""
+    """A URL counts as one word; Chinese is counted in characters; texts of long lines get other buckets."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
     text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
     text["systems"] = {"copy": text["source"]}

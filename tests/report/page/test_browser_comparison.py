@@ -43,7 +43,7 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Pa
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     bands = page.locator("#length-chart .concat_0_group .mark-area path")
     assert bands.count() == 3
-    # Brevity penalty and precisions, of three groups each
+    # Bands of the brevity penalty and of the precisions, for three groups each
     assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
     assert bands.count() == 0
@@ -100,7 +100,7 @@ def test_tables_sort_by_any_column(page: Any) -> None:
 
 
 def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) -> None:
-    """A lower NLL is better. The entropy of attention has no better direction."""
+    """A lower NLL is better. For the attention entropy, neither direction is better."""
 
     def cell() -> Any:
         return page.locator("#significance tbody tr", has_text=SEARCH).first.locator("td").first
@@ -171,7 +171,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
 
 
 def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
-    """Of twelve systems, few are highlighted. A click on a name in the table adds a system."""
+    """Of twelve systems, few are highlighted. A click on a name in the table highlights this system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
     (tmp_path / "systems").mkdir()
@@ -190,7 +190,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
     page = opened.page
     page.wait_for_selector("#length-chart[data-drawn]")
     assert page.is_visible("#length-grey")
-    assert page.locator("nav a[href='#explorer-section']").count() == 0  # systems have no attention
+    assert page.locator("nav a[href='#explorer-section']").count() == 0  # systems lack attention
     before = page.locator("#length-legend li").all_inner_texts()
     assert 2 <= len(before) <= 4
     assert {"s00", "s11"} <= {name.strip() for name in before}
@@ -208,7 +208,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
         found = page.locator("#length-chart .concat_0_group .mark-line path[stroke-width='4']")
         return int(found.count())
 
-    assert thick() == 1  # the line of the focused name
+    assert thick() == 1  # the curve of the focused name
     row.evaluate("(button) => button.blur()")
     assert thick() == 0
     page.locator("#retention_t-table button.line", has_text="s07").first.hover()
@@ -218,7 +218,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
 
 
 def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
-    """A length that is not reached sorts after all others."""
+    """Cells such as `> 60` (no such loss up to this length) sort after all lengths."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):
         heading.get_by_role("button").press("Enter")

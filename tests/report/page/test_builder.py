@@ -1,4 +1,4 @@
-"""The written page: its content, no requests, and no text that becomes markup."""
+"""The written page: its content; the page makes no requests, and its text never becomes markup."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def page(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> El
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
-    """Small runs of RNNencdec and RNNsearch on two test sets."""
+    """Makes small runs of RNNencdec and RNNsearch on two test sets."""
     folder = tmp_path_factory.mktemp("small")
     for model in ("RNNencdec", "RNNsearch"):
         sets = ("newstest", "mine")
@@ -119,7 +119,7 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    # Rows of the tables by length and of training, and headings of the tables of scores
+    # A run is a row in the tables by length and of training, and a column in the tables of scores.
     for tag, count in (("tr", 3), ('th scope="col"', 2)):
         assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text
@@ -174,7 +174,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
 def test_models_are_put_in_as_many_as_fit(
     small: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page has one model per group, of runs whose folder has a model file."""
+    """The page gets one model per group, from runs with a model file, up to a limit in bytes."""
     for seed, run in enumerate(small, 1):
         assert run.folder is not None
         copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))

@@ -1,4 +1,4 @@
-"""The page of trained models that the README opens with."""
+"""docs/demo.html, the page of trained models that the README links to at its top."""
 
 import re
 from typing import Any
@@ -31,7 +31,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
 @IN_BROWSER[0]
 @IN_BROWSER[1]
 def test_its_models_translate_what_is_typed_and_made_longer(chromium: Any) -> None:
-    """RNNsearch still attends to the words after the sentence was made longer three times."""
+    """After three clicks on `longer`, RNNsearch leaves at most two source words unread."""
     opened = Opened(chromium, DEMO)
     page = opened.page
     until(page, "document.documentElement.dataset.translated === '1'")

@@ -1,4 +1,4 @@
-"""Unit tests of the page's modules under Node; the tests `test_browser_*` run them in a browser."""
+"""Unit tests of the page's modules under Node; the tests `test_browser_*` run the modules in a browser."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from tests.helpers import ROOT
 
 FOLDER = Path(__file__).parent / "js"
 NODE = shutil.which("node")
-LONGEST = 110  # characters of a line
+LONGEST = 110  # characters per line, at most
 TEXT = r""" "[^"\n]*" | '[^'\n]*' | `[^`]*` | //[^\n]* | /[^/\n]+/g?u\b | /\*.*?\*/ | \bfor\ \([^;\n]*;[^;\n]*; """
 
 
@@ -28,7 +28,7 @@ def test_modules(name: str) -> None:
 
 @pytest.mark.parametrize("folder", [FOLDER, ROOT / "nmt" / "report" / "page" / "js"])
 def test_lines_are_short_and_have_one_statement(folder: Path) -> None:
-    """The same limits as for Python. `prettier --print-width 110` formats JavaScript this way."""
+    """`prettier --print-width 110` formats JavaScript within these limits."""
     files = list(folder.rglob("*.mjs"))
     assert files
     for file in files:

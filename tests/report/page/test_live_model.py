@@ -1,4 +1,4 @@
-"""The page's model and search under Node, compared with torch on the same rounded weights."""
+"""The page's model and search under Node, compared with torch on the same 8-bit weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's tokeniser, detokeniser and subwords under Node, compared with Python's."""
+"""The page's tokeniser, detokeniser and subwords under Node, compared with the Python code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ PIECES = [
 
 
 def awkward_lines(count: int) -> list[str]:
-    """Draws lines with every kind of character, joined with and without spaces."""
+    """Draws lines of the words in `PIECES`, joined with or without spaces."""
     draw = random.Random(7)
     lines = ["", " ", ".", "'", "a.", "a.'", "a. '", "a...b", "1,2,3,", ",1", "..a.. ."]
     while len(lines) < count:

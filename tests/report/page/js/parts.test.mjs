@@ -44,7 +44,7 @@ test("links survive any name", () => {
   assert.deepEqual(Object.keys(readLink("#length-section")), ["length-section"]);
 });
 
-/** Rows of a curve of BLEU. */
+/** Returns the rows of a BLEU curve. */
 const curve = (kind, name, other, values, lows, highs) =>
   [10, 20].map((words, n) => ({
     set: "t",
@@ -235,10 +235,10 @@ test("specifications hold data only as data", () => {
     theme,
     words: "source words",
   });
-  assert.equal(spec.vconcat[0].layer.length, 5); // the training cap, bands, dashed, lines, points
+  assert.equal(spec.vconcat[0].layer.length, 5); // training cap, bands, dashed curves, curves, points
   assert.deepEqual(spec.vconcat[0].layer[3].encoding.color.scale.range, ["#222"]);
   assert.deepEqual(spec.vconcat[1].data.values, rows);
-  assert.equal(spec.vconcat.length, 4); // the parts are below each other on a phone
+  assert.equal(spec.vconcat.length, 4); // on a phone the charts are below each other
   const places = new Set();
   (function walk(node, place) {
     if (node === hostile) places.add(place.replace(/\d+/g, "*").split(".").slice(-3).join("."));
@@ -284,7 +284,7 @@ test("a sentence is joined on as a clause, where all models know the words that 
   );
   assert.equal(await join(" A dog sleeps. ", "Mary smiles.", "en", 5), "A dog sleeps, so Mary smiles.");
   assert.equal(await join("Un chien dort.", "Marie rit.", "fr", 3), "Un chien dort, et Marie rit.");
-  // "but" is unknown
+  // The models do not know "but".
   assert.equal(await join("A dog sleeps.", "The cat.", "en", 1), "A dog sleeps. The cat.");
   assert.equal(await join("Ein Hund.", "Eine Katze.", "de", 0), "Ein Hund. Eine Katze.");
   assert.equal(await join(" ", "The cat.", "en", 0), "The cat.");
