@@ -1,4 +1,4 @@
-"""A small model over ten words. Its larger weights make translations of sentences differ."""
+"""A small model of five source and six target words. Large weights make translations differ."""
 
 import pyarrow as pa
 import torch

@@ -1,4 +1,4 @@
-"""Checkpoints named as W&B artifacts: download, and refused files."""
+"""Checkpoints that are named as W&B artifacts: downloads, and files that are refused."""
 
 from __future__ import annotations
 

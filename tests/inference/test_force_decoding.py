@@ -61,7 +61,7 @@ def test_subwords_are_read_as_words():
     groups, rows = np.array(source.word_index(ids)), np.array(target.word_index(symbols))
     weights = likelihood.weights[0].numpy()
     summed = np.stack([weights[:, groups == word].sum(1) for word in range(4)], 1)
-    # A target word has the mean attention weights of its subwords, and the sum of their NLLs.
+    # A target word has the mean of its subwords' attention weights, and the sum of their NLLs.
     mean = np.stack([summed[rows == word].mean(0) for word in range(3)])
     nll = np.array([likelihood.nll[0].numpy()[rows == word].sum() for word in range(3)])
     [scored] = make_trained(network, source, target).score([(" ".join(words), " ".join(written))])
@@ -82,7 +82,7 @@ def test_subwords_are_read_as_words():
     ],
 )
 def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, words, unknown):
-    """`<unk>` is also a word of the text here: in the target shortlist, and in the source sentence."""
+    """The string `<unk>` is also an ordinary word of the target shortlist and of the source sentence."""
     target = WordVocabulary(["<unk>", "le"])
     trained = make_trained(
         make_network(target=target), target=target, search=SearchConfig(replace_unk=mode),

@@ -1,4 +1,4 @@
-"""A run writes a model for the page only if the page can compute it."""
+"""A run writes its model for the page only if the page can run this model."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def model(run):
 
 
 def log_probability(model, source: list[str], target: list[str]) -> float:
-    """Sums the log-probabilities of the target words over single steps of the decoder."""
+    """Decodes the target step by step, and sums the log-probabilities of its words."""
     translator = model.network
     ids = torch.tensor([model.source.encode(source)])
     memory = translator.encode(ids, torch.ones_like(ids, dtype=torch.bool))
@@ -132,7 +132,7 @@ def test_the_search_is_what_is_asked_for(model):
     [again] = model.translate(LINES[:1])
     assert (
         again.log_probability == model.translate(LINES[:1], beam=3)[0].log_probability
-    )  # the beam size in the checkpoint
+    )  # 3 is the beam size in the checkpoint
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
             again = model.score([(" ".join(found.source), " ".join(found.tokens))], tokenised=True)
             assert found.log_probability == pytest.approx(again[0].log_probability, abs=1e-4)
     [best] = model.translate([source], beam=8)
-    for each in alone:  # the ensemble prefers its own translation to that of each member
+    for each in alone:  # the ensemble prefers its own translation to those of its members
         [single] = each.translate([source], beam=8)
         given = (" ".join(single.source), " ".join(single.tokens))
         assert (

@@ -131,7 +131,7 @@ def test_ranks_give_the_records_of_one_process(monkeypatch, world):
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_results_are_the_same_for_any_number_of_workers(precision):
-    """Results are identical to the bit, and in the order of the set."""
+    """Results are identical to the bit, and in the order of the test set."""
     network = make_network().float()
     alone, shared = (
         make_trained(network, threads=threads, precision=precision) for threads in (1, 3)

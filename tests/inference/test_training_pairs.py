@@ -19,19 +19,19 @@ PAIRS = [
 
 def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
     dictionary = count_links(PAIRS)
-    assert dictionary["the"] == "le"  # twice; "les" once
-    assert dictionary["red"] == "rouge"  # rouge and rousse once each
+    assert dictionary["the"] == "le"  # two links to "le", one to "les"
+    assert dictionary["red"] == "rouge"  # one link to each of rouge and rousse
     assert dictionary["dog"] == "chien"
     assert dictionary == count_links(reversed(PAIRS))
 
 
 def test_replacement():
     source = ["Smith", "saw", "the", "dog"]
-    words = [None, "vit", "le", None, "<unk>", None]  # `<unk>` is a word of the text
+    words = [None, "vit", "le", None, "<unk>", None]  # this `<unk>` is literal text
     weights = np.zeros((7, 5))
     for i, j in enumerate([0, 1, 2, 3, 3, 3, 4]):
         weights[i, j] = 0.4
-    weights[5, 4] = 0.6  # </s> has the largest weight: the best source word is taken
+    weights[5, 4] = 0.6  # </s> has the largest weight and is skipped: "dog" is next
     copied = ["Smith", "vit", "le", "dog", "<unk>", "dog"]
     assert replace_unknown_words(words, weights, source) == copied
     found = replace_unknown_words(words, weights, source, count_links(PAIRS))
@@ -41,7 +41,7 @@ def test_replacement():
 
 SOURCE, TARGET = WordVocabulary(["the", "red", "cat"]), WordVocabulary(["le", "chat", "rouge"])
 TEXTS = [("the red cat", "le chat rouge"), ("red Smith", "Smith rousse"), ("red", "rouge")]
-LINKS = [[0, 2, 1], [1, 0], [0]]  # source word of each target word
+LINKS = [[0, 2, 1], [1, 0], [0]]  # index of the source word that each target word is linked to
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, mode
 
 
 def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
-    attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # </s> follows the last word
+    attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # the index after the last word is </s>
     assert learn(model) == {"cat": "chat", "red": "rouge"}
 
 
@@ -84,7 +84,7 @@ def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
     pairs = make_pairs([(text, "le") for text in texts])
     everything = np.arange(len(texts))
-    # A word counts once per pair: "the" is complete after pairs 0 and 1, "cat" after 0 and 2.
+    # A word counts once per pair: pairs 0 and 1 have "the" twice, pairs 0 and 2 have "cat" twice.
     assert pairs_of_rare_words(pairs, everything, 2).tolist() == [0, 1, 2, 3]
     assert pairs_of_rare_words(pairs, everything, 1).tolist() == [0, 1, 3]
     assert pairs_of_rare_words(pairs, everything[::-1], 1).tolist() == [6, 4, 3]

@@ -72,7 +72,7 @@ def make(
     steps=None,
     **options,
 ):
-    """Makes a network with large weights and nonzero biases, equal for both recurrences.
+    """Makes a network with large weights and nonzero biases, which are equal for both recurrences.
 
     Args:
         steps: module that computes the steps of a fused network on any device.
@@ -94,7 +94,7 @@ def make(
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):
-    """(source, source_mask, target, target_mask) with random words; padding holds END = 0."""
+    """Returns (source, source_mask, target, target_mask) of random words; padding is END = 0."""
     size = SIZES | (sizes or {})
     generator = torch.Generator().manual_seed(seed)
     parts = []
@@ -112,7 +112,7 @@ def gradients(net):
 
 
 def sentences(words, mask):
-    """The ids of each row, without padding."""
+    """Returns the ids of each sentence, without padding."""
     return [row[real].tolist() for row, real in zip(words, mask, strict=True)]
 
 
@@ -126,7 +126,7 @@ def mixed_precision():
 
 
 def output_example(dtype=torch.float64, scale=1.0, kind=Output):
-    """An output layer, readouts (3, 4, 5), their words and mask."""
+    """Returns an output layer, readouts (3, 4, 5), and their target words and mask (3, 4)."""
     torch.manual_seed(0)
     output = kind(5, 17).to(dtype)
     torch.nn.init.normal_(output.W_o, std=scale)

@@ -55,7 +55,7 @@ def test_scores_of_a_wrong_shape_are_refused():
 
 @pytest.mark.parametrize("window", [1, 2, 50])
 def test_a_window(window):
-    """Luong et al. (2015), equations 9 and 10, position by position; the softmax is over the window."""
+    """Equations 9 and 10 of Luong et al. (2015) at each position; the softmax covers the window."""
     torch.manual_seed(1)
     attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
     for parameter in attention.parameters():

@@ -1,4 +1,4 @@
-"""Initialisation of weights, and their numbers."""
+"""Initial weights: orthogonal matrices, means and standard deviations."""
 
 import pytest
 import torch

@@ -25,7 +25,7 @@ def grads_of(loss, output, readout):
 @KINDS
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_equals_torchs_cross_entropy(scale, kind):
-    """This holds even if p underflows in float32 (scale 100: NLLs of hundreds of nats)."""
+    """NLLs and gradients agree even if p underflows (scale 100: NLLs of hundreds of nats)."""
     output, *words = output_example(scale=scale, kind=kind)
     exact = {"rtol": 1e-10, "atol": 1e-11}
     expected = torchs_own(output, *words)
@@ -59,7 +59,7 @@ def test_logits_of_a_search():
 
 @KINDS
 def test_bf16_autocast(kind):
-    """NLLs differ from float32 by at most 0.05 nats, and gradients by 2 %."""
+    """NLLs differ from float32 by at most 0.05 nats, and gradients by at most 2 % of their norm."""
     output, *words = output_example(torch.float32, kind=kind)
     expected = torchs_own(output, *words)
     wanted = grads_of(expected.sum(), output, words[0])

@@ -33,7 +33,7 @@ def test_lstm():
     """Compares each gate. The state is [h; m], and only h is the unit's output."""
     torch.manual_seed(0)
     unit = LstmUnit(2, 3, context=4).double()
-    assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # gates i, f and o, candidate g
+    assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # gates i, f, o; candidate g
     for parameter in unit.parameters():
         torch.nn.init.normal_(parameter)
     state, word, context = (torch.randn(size).double() for size in (6, 2, 4))

@@ -30,7 +30,7 @@ def config(**model) -> Config:
     ("model", "millions"), [({"_target_": "nmt.models.RNNsearch"}, 80.40), (ENCDEC, 68.54)]
 )
 def test_the_papers_sizes_have_the_papers_parameters(model, millions):
-    """The counts leave out biases, and the embeddings of the two special symbols."""
+    """The counts leave out biases, and the rows of the two special symbols in embeddings and W_o."""
     with torch.device("meta"):
         built = build_model(config(**PAPER | model), 30_002, 30_002)
     count = 0
@@ -52,7 +52,7 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
     ],
 )
 def test_what_a_scoring_compares(scoring, parameters):
-    """States have 5 entries, annotations 9, and the alignment space 7."""
+    """States have 5 entries, annotations 9, and their projections for alignment 7."""
     target = {"_target_": f"nmt.layers.scoring.{scoring}"}
     built = make_attention(config(scoring=target).model, 9)
     assert type(built.scoring).__name__ == scoring
@@ -112,7 +112,7 @@ def test_trusted_code_is_accepted():
     for trusted in ("torch.nn", "torch", "torch.nn.Identity"):
         reject_untrusted_targets(stored, [trusted])
     reject_untrusted_targets({"scoring": {"_target_": None}}, [])
-    # A training's own overrides name this class.
+    # The class is trusted, since the training's own overrides name it.
     own = Config(callbacks={"own": {"_target_": "mine.Score"}})
     reject_untrusted_targets({"callbacks": own.callbacks}, user_code(own))
 

@@ -1,4 +1,4 @@
-"""Small models with the step interface, and a simple beam search for one sentence."""
+"""Small models with the interface for searches, and a simple beam search for one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def settings(**changes) -> SearchConfig:
 
 
 class TinyModel:
-    """A random recurrent model with attention, in float64."""
+    """A recurrent model with attention and random weights, in float64."""
 
     def __init__(self, vocabulary: int = 11, size: int = 6, seed: int = 0, sharpness: float = 2.0):
         draw = torch.Generator().manual_seed(seed)
@@ -90,7 +90,7 @@ class TableModel(TinyModel):
 def reference_search(
     model: Searchable, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
 ) -> list[Hypothesis]:
-    """Searches one sentence as in the paper; sorts all words of all hypotheses at each step."""
+    """Searches one sentence as in the paper. Each step sorts all words of all hypotheses."""
     source = sentence.unsqueeze(0)
     memory, start = model.begin(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)

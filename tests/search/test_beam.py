@@ -26,7 +26,7 @@ OPTIONS = (
     {"length_penalty": 1.5, "min_ratio": 0.5},
     {"min_ratio": 1.3},
     {"max_ratio": 0.6},
-    {"min_ratio": 2.0, "max_ratio": 1.5},  # the limit leaves room for </s> at the last step
+    {"min_ratio": 2.0, "max_ratio": 1.5},  # the minimum is lowered: </s> may be the last step
 )
 
 
@@ -65,8 +65,8 @@ def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
     model = TableModel(table)
     chosen = settings(beam_size=3, nbest=3)
     short, long = beam_search(model, *pad([[0], [3, 3, 3, 0]]), chosen)
-    # Step 1 keeps </s>, 2 and 3. Step 2 keeps two: 2 </s> (.125) and 3 </s> (.0625). The latter ties
-    # with 2 2, and </s> has the lower word index.
+    # Step 1 keeps the words </s>, 2 and 3. Step 2 keeps the hypotheses "2 </s>" (.125) and "3 </s>"
+    # (.0625). "3 </s>" ties with "2 2", but </s> has the lower word index.
     assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
     assert short[1].log_probability == pytest.approx(torch.tensor(0.125).log().item())
     assert model.hypotheses == [1, 2]
@@ -99,7 +99,7 @@ def test_end_waits_for_the_smallest_number_of_words():
     always[:, END] = 50
     chosen = settings(beam_size=2, min_ratio=0.5)
     [[found]] = beam_search(TableModel(always), *pad([[2, 3, 4, 2, 0]]), chosen)
-    assert found.tokens == [1, 1, 0]  # at least floor(2.5) words
+    assert found.tokens == [1, 1, 0]  # two words: floor(0.5 * 5)
     [[banned]] = beam_search(TableModel(always), *pad([[2, 3, 0]]), chosen, forbid_unknown=True)
     assert banned.tokens == [2, 0]
     assert banned.log_probability == pytest.approx(-50, abs=1e-6)  # not renormalised
@@ -108,7 +108,7 @@ def test_end_waits_for_the_smallest_number_of_words():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam", [1, 3, 5])
 def test_ties_go_to_the_lower_word_index(dtype, beam):
-    """At every step 20 of 40 words tie, more than a search reads at first."""
+    """At every step 20 of 40 words have equal scores, more than a search compares at first."""
     draw = torch.Generator().manual_seed(7)
     for _ in range(5):
         ranks = torch.rand(40, 40, generator=draw).argsort(1)
@@ -124,7 +124,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 
 def test_equally_good_translations_are_ordered_by_their_words():
-    """Word 5 is more probable than 3, but ends less often: both translations are equally probable."""
+    """Word 5 is more probable than word 3, but </s> is less probable after it: both translations tie."""
     table = torch.full((6, 6), -1e4, dtype=torch.float64)
     table[END, 5], table[END, 3] = 0.0, -1.0
     table[5, 4], table[5, END] = 0.0, -1.0
@@ -141,13 +141,13 @@ def test_equally_good_translations_are_ordered_by_their_words():
 
 
 def test_no_hypothesis_where_no_word_is_allowed():
-    model = TableModel(torch.zeros(2, 2, dtype=torch.float64))  # </s> and <unk> alone
+    model = TableModel(torch.zeros(2, 2, dtype=torch.float64))  # only </s> and <unk>
     chosen = settings(beam_size=2, min_ratio=1.0, max_ratio=1.0)
     assert beam_search(model, *pad([[1, 1, END]]), chosen, forbid_unknown=True) == [[]]
 
 
 def test_length_penalty_divides_by_the_symbols_written():
-    # Probabilities: </s> .3; 2 </s> .7 * .4 = .28; longer ones are less probable.
+    # Probabilities: "</s>" .3; "2 </s>" .7 * .4 = .28; longer hypotheses are less probable.
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
     table[END] = torch.tensor([0.3, 1e-30, 0.7])
     table[2] = torch.tensor([0.4, 0.55, 0.05])
@@ -180,7 +180,7 @@ class Casts(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize("kept", [True, False])  # Lightning disables the cache
+@pytest.mark.parametrize("kept", [True, False])  # Lightning disables autocast's cache
 def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
     net = layered_model(True, "current").float()
     source, mask = pad(SOURCES)
@@ -193,9 +193,9 @@ def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
 
 
 def test_an_open_hypothesis_may_overtake_at_the_last_step():
-    """After an improbable first word the rest of the hypothesis is certain.
+    """After an improbable first word, all later words of a hypothesis are certain.
 
-    With log p / length it has -3.33 / 2 at the second step, below `</s>`, but -3.33 / 9 at the end.
+    Its log p / length is -3.33 / 2 at the second step, less than -1.2 of `</s>`, but -3.33 / 9 at the end.
     """
     words = 48
     table = torch.full((words, words), -1e4, dtype=torch.float64)

@@ -27,7 +27,7 @@ def brute_force(logits, totals, widths, forbidden):
 def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
     draw = torch.Generator().manual_seed(vocabulary)
     logits = torch.randn(3, 4, vocabulary, generator=draw) * 3
-    if shape == "steps":  # ties everywhere
+    if shape == "steps":  # many ties
         logits = logits.round()
     elif shape == "flat":
         logits = torch.zeros_like(logits)
@@ -50,7 +50,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
 
 
 def test_a_word_is_offered_once_where_stripes_overlap():
-    """300 words in 16 stripes of 19: four words are in two stripes."""
+    """300 words form 16 stripes of 19 words, so four words are in two stripes each."""
     logits = torch.full((1, 1, 300), -30.0)
     logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
     found = best_continuations(logits, np.zeros((1, 1)), np.array([6]), {})
@@ -67,7 +67,7 @@ def test_certain_words_never_gain_probability():
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
-    """The maximum of a cell with a forbidden word is taken over its other words."""
+    """The maximum of a cell with a forbidden word is taken over the cell's other words."""
     monkeypatch.delattr(candidates, "_rank_all_words")
     logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
     logits[:, :, word] = 20.0
@@ -80,7 +80,7 @@ def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_keeps_its_probability(word):
-    """Word 282 is in two stripes. All other words are much less probable; this must not overflow."""
+    """Word 282 is in two stripes. All other words are far less probable, but nothing may overflow."""
     logits = torch.zeros(1, 2, 300)
     logits[:, :, word] = 200.0
     forbidden = {word: np.array([True])}
