@@ -1,4 +1,4 @@
-"""The choice between kernels and PyTorch operations, and training after kernels or graphs failed."""
+"""The choice between kernels and PyTorch operations, and how training goes on after a failure."""
 
 import copy
 import gc
@@ -24,7 +24,7 @@ BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(se
 
 @pytest.fixture(autouse=True)
 def untried():
-    """Clears the results of the probe before and after a test."""
+    """Clears the cached results of the probe before and after a test."""
     probe.kernels_are_correct.cache_clear()
     yield
     probe.kernels_are_correct.cache_clear()
@@ -42,7 +42,7 @@ def on_cpu(monkeypatch):
 
 @pytest.mark.parametrize("current", [0, 1])
 def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
-    """Triton launches on the current device, PyTorch operations on the device of their tensors."""
+    """Triton launches kernels on the current device, but PyTorch runs operations where their tensors are."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
     assert backend.launches_on(torch.device("cuda", 0)) == (current == 0)
     assert not backend.launches_on(torch.device("cpu"))
@@ -50,9 +50,9 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
 
 @pytest.fixture
 def launched(on_cpu, monkeypatch):
-    """Returns a function: whether the loss of a network launches the kernel of the next state.
+    """Returns run(net, fail), which tells whether the loss of a network launches `next_state`.
 
-    The launch raises `fail` if it is given.
+    If `fail` is given, this kernel raises it.
     """
     monkeypatch.setattr(probe, "probe", lambda device: None)
     right = on_cpu.next_state
@@ -69,7 +69,7 @@ def launched(on_cpu, monkeypatch):
 
 
 def test_models_with_kernels_and_without_in_one_process(launched):
-    """Networks and their copies keep their own choice. In float64 there are no kernels."""
+    """Each network and each copy keeps its own choice. A network in float64 uses no kernels."""
     ways = (True, False, True)
     nets = [make(recurrence="fused", dtype=torch.float32, kernels=way) for way in ways]
     nets += [copy.deepcopy(net) for net in nets]
@@ -81,7 +81,7 @@ def test_models_with_kernels_and_without_in_one_process(launched):
 
 
 def test_a_failure_is_of_one_model_and_its_parts(launched, caplog):
-    """The network computes again without kernels. An earlier copy and other networks keep them."""
+    """The network computes again without kernels. An earlier copy and other networks keep their kernels."""
     net, other = (make(recurrence="fused", dtype=torch.float32) for _ in range(2))
     twin = copy.deepcopy(net)
     assert launched(net, fail=RuntimeError("no such kernel"))
@@ -117,9 +117,9 @@ def expected():
 
 @pytest.fixture
 def goes_on(expected, caplog):
-    """Returns a function that trains with graphs.
+    """Returns run(said), which trains with graphs, and checks that one warning contains `said`.
 
-    It checks the one warning, and that weights and losses are those of a training without failures.
+    It also checks that weights and losses are those of a training without failures.
     """
 
     def run(said):
@@ -135,7 +135,7 @@ def goes_on(expected, caplog):
 
 
 class Broken:
-    """A kernel whose launches raise an error after a number of successful ones."""
+    """A kernel that raises an error after a number of successful launches."""
 
     def __init__(self, kernel, error, launches=0):
         self.kernel = kernel
@@ -162,7 +162,7 @@ def does_not_compile():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "launches"),  # fails in the probe (0 launches), or later in training
+    ("error", "said", "launches"),  # 0 launches: fails in the probe; 4: fails in training
     [
         (does_not_compile, "CompilationError: ", 0),
         (lambda: RuntimeError("Failed to find C compiler. Please specify\nvia"), "python3-dev", 0),
@@ -180,7 +180,7 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, on_cpu
 
 
 def test_a_kernel_that_fails_in_validation_or_translation(launched, on_cpu, monkeypatch):
-    """PyTorch operations then compute likelihoods and hypotheses."""
+    """After the failure, PyTorch operations compute the likelihoods and the states of a search."""
     expected = make(recurrence="fused", dtype=torch.float32, kernels=False)
     source, mask, *target = batch()
     with torch.no_grad():
@@ -205,7 +205,7 @@ def test_kernels_stay_after_a_lack_of_memory(on_cpu):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Returns a function wrong(name, place), which makes a kernel read a wrong argument."""
+    """Returns wrong(name, place), which multiplies the argument at index `place` of a kernel by 1.2."""
 
     def replace(name, place):
         pytest.importorskip("triton", reason="Triton is not installed")
@@ -246,7 +246,7 @@ def test_without_triton(goes_on, monkeypatch):
 
 @pytest.mark.parametrize("captured", [0, 1])  # number of earlier captures that succeeded
 def test_a_capture_that_fails(captured, goes_on, monkeypatch):
-    """All memory of the graphs is freed."""
+    """After the failure, all memory of the graphs is freed."""
     error = RuntimeError("operation not permitted when stream is capturing")
     capture = graphs.LossGraph
     held = weakref.WeakSet()
@@ -270,7 +270,7 @@ def test_a_capture_that_fails(captured, goes_on, monkeypatch):
 @pytest.mark.parametrize("stuck", [False, True])
 @pytest.mark.parametrize("failing", [1, 2])
 def test_a_capture_without_memory(failing, stuck, goes_on, monkeypatch):
-    """Only the failed shape has no graph. If the generator is stuck, there are no graphs at all."""
+    """Only the failed shape has no graph. If the random generator is stuck, no shape has a graph."""
     capture = graphs.LossGraph
     captures = iter(range(1, 9))
 
@@ -310,7 +310,7 @@ class Captured:
 
 
 def test_a_generator_left_capturing(goes_on, monkeypatch):
-    """After a failed capture dropout raises, until the generator gets the state of another one."""
+    """After a failed capture, dropout raises until the generator gets the state of another generator."""
     generator = Captured()
     dropout = nn.functional.dropout
 

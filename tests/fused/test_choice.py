@@ -1,4 +1,4 @@
-"""The choice of kernels and graphs at the start of training: from keys and from measured times."""
+"""The choice of kernels and graphs at the start of training, by configuration keys and measured times."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """Returns a function timed(*milliseconds): the way chosen if the ways of `ALL` take these times.
+    """Returns timed(*milliseconds), which chooses a way as if those of `ALL` took these times.
 
-    An update of each way reads the clock twice.
+    The clock is read before and after each pass.
     """
 
     def run(*milliseconds):
@@ -71,7 +71,7 @@ def timed(net, monkeypatch):
         ((40, 20, 30, 90), 1),
         ((40, 38, 30, 90), 2),
         ((40, 38, 30, 8), 3),
-        ((22, 20, 21, 20), 0),  # too close to call: the order decides
+        ((22, 20, 21, 20), 0),  # the times differ too little: the order decides
     ],
 )
 def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
@@ -86,7 +86,7 @@ def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
 
 
 def test_a_way_that_fails_is_not_taken(timed, monkeypatch, caplog):
-    """First a kernel fails, then also captures; the fastest of the remaining ways is chosen."""
+    """First a kernel fails, then captures fail, too. The fastest of the remaining ways is chosen."""
     from nmt.fused.gpu import kernels
 
     def fail(*given, **options):

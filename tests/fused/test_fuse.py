@@ -1,4 +1,4 @@
-"""Fused networks compared with plain ones in every precision, and the modules that are replaced."""
+"""Fused networks compared with plain networks in every precision, and the modules that `fuse` replaces."""
 
 import copy
 import logging
@@ -31,9 +31,10 @@ LARGER = {"hidden": 48, "embedding": 24, "alignment": 40, "maxout": 16, "source"
 
 
 def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, **options):
-    """Returns (likelihood, gradients) for plain and fused; the weights of sentences differ.
+    """Returns (likelihood, gradients) of the plain and of the fused network.
 
-    With `autocast` True or False, the first unit of each maxout pair is always the larger one.
+    Each sentence has a different weight in the loss. Unless `autocast` is None, a bias makes the first
+    unit of each maxout pair the larger one.
     """
     results = []
     for recurrence in ("plain", "fused"):
@@ -44,7 +45,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
             found = net(*batch(*lengths, sizes=options))
         weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
         (found.nll * weight).sum().backward()
-        grads = {  # a part that one-word targets do not use has gradient None in plain, 0 in fused
+        grads = {  # weights that one-word targets do not use: gradient None if plain, 0 if fused
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
@@ -55,7 +56,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch):
-    """Sizes are padded to multiples of 11, and no size of `LARGER` is one."""
+    """Sizes are padded to multiples of 11. No size in `LARGER` is a multiple of 11."""
     options = {
         "autocast": autocast,
         "dtype": torch.float32 if autocast else torch.float64,
@@ -99,8 +100,8 @@ def test_float64(scoring, state_input, lengths):
 def test_float32_and_bf16(scoring):
     """In float32, fused gradients differ from plain ones by at most 1e-4 of their norm.
 
-    In bf16, both differ from float32 by at most 0.1 (NLLs) and 6 % (gradients). One unit of each maxout
-    pair is much larger than the other: otherwise rounding would swap some.
+    In bf16, plain and fused networks differ from float32 by at most 0.1 nats (NLLs) and 6 % of the norm
+    (gradients). One unit of each maxout pair is much larger, so that rounding does not swap the two.
     """
     lengths = ((9, 12, 3), (8, 5, 11))
     options = {"dtype": torch.float32, **LARGER}
@@ -160,7 +161,7 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
 
 
 def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
-    """The bytes saved for backward per target word are fewer than those of a B x S x N tensor."""
+    """The bytes saved for backward per target word are fewer than a quarter of a B x S x N tensor."""
     b = 4
     s = 40
     n = SIZES["alignment"] * 30
@@ -180,7 +181,7 @@ def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
 
 
 def test_what_is_swapped(caplog):
-    """Parameters and their names stay. Modules without a fused version stay plain, and are logged."""
+    """`fuse` keeps parameters and their names. Modules without a fused version stay plain, and are logged."""
     caplog.set_level(logging.INFO, "nmt")
     plain, fused = make(), make(recurrence="fused")
     assert type(fused.encoder) is FusedBidirectionalEncoder

@@ -54,7 +54,7 @@ def test_chunks_are_as_good_as_equal(rows, most, sizes):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("count", [1, 31, 32, 77])
 def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
-    """Numbers of rows are padded to multiples of 32, which changes neither NLLs nor gradients."""
+    """The rows of a chunk are padded to a multiple of 32. NLLs and gradients do not change."""
     output, *_ = output_example(torch.float32)
     rows = torch.randn(count, 5).bfloat16()
     words = torch.randint(17, (count,))

@@ -1,4 +1,4 @@
-"""The fused Adadelta and its clipping compared with PyTorch's, in Triton's interpreter or on a GPU."""
+"""The fused Adadelta and its gradient clipping, compared with PyTorch in Triton's interpreter or on a GPU."""
 
 import functools
 import io
@@ -11,7 +11,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta
 
-SIZES = [(5,), (4, 4), (7, 5), ()]  # blocks of 16 entries: a part of one, exactly one, 2 and a part
+SIZES = [(5,), (4, 4), (7, 5), ()]  # in blocks of 16: less than one, one, more than two, a scalar
 CASES = [{"rho": 0.95, "eps": 1e-6}, {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1}]
 foreach = functools.partial(torch.optim.Adadelta, foreach=True)
 fused = functools.partial(FusedAdadelta, foreach=True)
@@ -31,7 +31,7 @@ def parameters(device):
 
 
 def move(weights, rule, update):
-    """Makes an update, and returns the gradient norm, which varies by a factor of 100.
+    """Makes an update, and returns the gradient norm, which differs between updates by up to a factor of 100.
 
     One parameter has no gradient. The gradient of a matrix is transposed in memory.
     """
@@ -69,7 +69,7 @@ def test_updates_are_those_of_pytorch(device, case):
 @ON_DEVICES
 @pytest.mark.parametrize(("first", "other"), [(fused, foreach), (foreach, fused)])
 def test_checkpoints_serve_both(device, first, other):
-    """Each optimizer resumes from the other's checkpoint, and from its own with identical bits."""
+    """Each optimizer resumes from the other's checkpoint, and bit for bit from its own checkpoint."""
     weights = parameters(device)
     rule = first([{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}], lr=0.7)
     for update in range(3):

@@ -1,6 +1,6 @@
-"""The loss from CUDA graphs equals that of the plain equations, for all shapes, orders and ranks.
+"""CUDA graphs give the loss of the plain equations, for all shapes, batch orders and ranks.
 
-On a CPU the operations run again on the buffers that a GPU graph would use.
+On a CPU a replay runs the operations again, on the buffers that a GPU graph would use.
 """
 
 import copy
@@ -15,7 +15,7 @@ from nmt.fused.gpu.graphs import LossGraphs, pad_batch
 from tests.layers.nets import ON_GPU, batch, gradients, make
 
 DEVICES = ["cpu", ON_GPU]
-SHAPES = [  # ten shapes after padding: the first and the fifth are padded to the same one
+SHAPES = [  # ten shapes after padding, since the first and the fifth get the same padded shape
     ((6, 1, 4), (2, 5, 3)),
     ((3, 3, 2), (9, 4, 1)),
     ((5, 2, 7), (1, 1, 1)),
@@ -60,7 +60,7 @@ def test_gradients_are_those_of_the_equations_over_ten_shapes(scoring, device):
 
 
 def test_dropout_depends_on_the_seed_alone():
-    """The loss equals that of the padded batch without graphs, at the capture and at replays."""
+    """At the capture and at replays, the loss equals that of the padded batch without graphs."""
     nets = [make(recurrence="fused").train() for _ in range(2)]
     for part in (part for net in nets for part in net.modules() if isinstance(part, nn.Dropout)):
         part.p = 0.4
@@ -76,7 +76,7 @@ def test_dropout_depends_on_the_seed_alone():
         torch.testing.assert_close(losses[1], losses[0])
         drawn = gradients(nets[0])
         for name, gradient in gradients(nets[1]).items():
-            # `learn` divides by the number of sentences, which differs with padding.
+            # `learn` divides by the number of sentences, which padding increases.
             share = -(-len(words[0]) // 8) * 8 / len(words[0])
             torch.testing.assert_close(gradient, drawn[name] * share)
     assert found[0] == found[2]
@@ -169,7 +169,7 @@ def test_two_ranks_with_graphs_equal_one(tmp_path):
     net = make(recurrence="fused")
     rule = torch.optim.SGD(net.parameters(), lr=0.01)
     for words in BATCHES[:5]:
-        (net.loss(*words) / 2).backward()  # DDP takes the mean over the ranks
+        (net.loss(*words) / 2).backward()  # DDP averages gradients over ranks
         rule.step()
         rule.zero_grad()
     for number in range(2):

@@ -10,7 +10,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make
 
-ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # the vocabulary ends within a block and within 16 bytes
+ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # 37 words: no multiple of a block or of 16 bytes
 ON_DEVICES = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -55,7 +55,7 @@ def test_whole_model(scoring, device, autocast):
     for module in (steps, kernels):
         net = make(scoring, recurrence="fused", dtype=torch.float32, steps=module).to(device)
         if autocast:
-            net.decoder.readout.bias.data[0::2] += 3  # otherwise rounding swaps maxout units
+            net.decoder.readout.bias.data[0::2] += 3  # otherwise rounding changes some maxima
         with torch.autocast(device, torch.bfloat16, enabled=autocast):
             words = [part.to(device) for part in batch((3, 1), (2, 3))]
             net.loss(*words).backward()
@@ -71,7 +71,7 @@ def test_whole_model(scoring, device, autocast):
 
 
 def example(device, dtype=torch.float32, scale=1.0):
-    """Returns readouts, W_o and bias rounded to `dtype`, words, and weights, one of them 0."""
+    """Returns [readouts, W_o, bias, words], the floats rounded to `dtype`, and weights; one weight is 0."""
     torch.manual_seed(0)
     rows = torch.randn(ROWS, MAXOUT)
     W_o = scale * torch.randn(VOCABULARY, MAXOUT)
@@ -107,14 +107,14 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
     assert torch.equal(found[0], likelihood(kernels, parts, torch.float32, weight, False)[0])
     assert not weighted or found[0][2] == 0
     for each, expected in zip(found, likelihood(steps, parts, torch.float64, weight), strict=True):
-        # Logits are in the hundreds, and the gradient of the readouts contains W_o.
+        # At scale 100 logits are in the hundreds, and the readouts' gradient is a product with W_o.
         atol = 3e-6 if scale == 1 else 3e-3
         torch.testing.assert_close(each.double(), expected, rtol=3e-6, atol=atol)
 
 
 @ON_DEVICES
 def test_likelihood_in_bf16(device, small_blocks):
-    """NLLs of bf16 inputs are those of float64 with kernels; PyTorch operations are off by over 0.001."""
+    """From bf16 inputs, kernels compute NLLs as in float64; PyTorch operations are off by over 0.001 nats."""
     parts, weight = example(device, torch.bfloat16, scale=4.0)
     found = likelihood(kernels, parts, torch.bfloat16, weight)
     exact = likelihood(steps, parts, torch.float64, weight)

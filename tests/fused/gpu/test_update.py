@@ -33,7 +33,7 @@ class Host(CPUAccelerator):
 
 
 class Updates(pl.Callback):
-    """Records the launches of each update, from the end of the previous one on."""
+    """Records the launches of each update, from the end of the previous update on."""
 
     def __init__(self, launches):
         self.launches = launches
@@ -48,7 +48,7 @@ class Updates(pl.Callback):
 
 
 class Loader:
-    """Batches in order; as in training, the loader has no length."""
+    """Iterates over batches in order. As in training, the loader has no length."""
 
     def __init__(self, batches):
         self.batches = batches
@@ -121,9 +121,9 @@ def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
 def test_the_length_of_an_update(words, allowed, composer, tmp_path):
     """Limits the kernels and the memory traffic of an update, since both cost time.
 
-    `allowed` has the kernels that the CPU launches, those in the graph, the graphs, and the MiB that
-    both groups of kernels read and write. The batch has 80 sentences of 8 or 30 words. Warm-ups and
-    captures of all shapes share one stream and one pool.
+    `allowed` has the maximum numbers of kernels that the CPU launches, of kernels in graphs and of
+    graphs, then the maximum MiB that the former and the latter kernels read and write. The batch has 80
+    sentences of 8 or 30 words. All captures use one memory pool and the stream of the warm-ups.
     """
     sizes = ((80, words, words), (80, words - 1, words - 1), (6, 3, 2))
     first, made, other = updates(composer, tmp_path, sizes=sizes)
