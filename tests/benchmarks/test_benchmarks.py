@@ -17,7 +17,7 @@ TINY = work.Size("laptop", 12, 8, 12, 6, 60, 5, "adam")
 
 @pytest.fixture
 def lines(monkeypatch, capsys):
-    """Returns a function that runs a program at a tiny size, and returns its lines."""
+    """Returns a function that runs a program at a tiny size and returns the objects it prints."""
     monkeypatch.setitem(work.SIZES, "laptop", TINY)
     for module in (program, work):
         monkeypatch.setattr(module, "BATCH", 6)

@@ -50,7 +50,7 @@ def test_how_items_end(monkeypatch, capsys):
     assert [line["ok"] for line in lines] == [True, False, False, False]
     assert [line["failed"] for line in lines] == [[], ["not a number"], [], []]
     assert lines[2]["error"][-1] == "ValueError: what went wrong"
-    assert lines[3]["error"][0] == "ended after 1 seconds"  # a rehearsal has four times the limit
+    assert lines[3]["error"][0] == "ended after 1 seconds"  # four times the limit in a rehearsal
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
@@ -79,7 +79,7 @@ def test_all_items_fit_ten_minutes():
 @pytest.mark.slow  # `.ci/run` compiles these kernels anyway
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
 def test_kernels_compile_for_a_gpu_that_is_not_there(target):
-    """Triton's interpreter accepts kernels that its compiler refuses."""
+    """Triton's interpreter accepts some kernels that Triton's compiler refuses."""
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "benchmarks.gpu", "--compile", "--target", target]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md agree with docs/results/, and its scores with the statistics of sentences."""
+"""The tables of docs/results.md agree with docs/results/, and scores there with the recorded sentences."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The examples at toy size."""
+"""The example programs, with small models and little data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebook of the first hour, executed in a kernel."""
+"""The notebook examples/first_hour.ipynb, executed in a kernel."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def digest(pairs: list[AlignedPair]) -> str:
 
 
 def test_draws_are_frozen(by_length: list[AlignedPair]) -> None:
-    """A change of the grammar changes these digests: update them together with VERSION."""
+    """If the grammar changes, these digests change: update them together with VERSION."""
     assert digest([draw(1, "train", k) for k in range(200)]) == "11b53a284fb72d8c"
     assert digest([draw(1, "test", k) for k in range(50)]) == "a8d7b4ff620c3cec"
     assert digest(by_length) == "8e63baccb82f2de4"
@@ -53,7 +53,7 @@ def test_a_draw_depends_on_its_number_alone() -> None:
 def test_splits_have_no_sentence_in_common(
     corpus: list[AlignedPair], short: list[AlignedPair], by_length: list[AlignedPair]
 ) -> None:
-    """This holds for sources and for targets. Short sentences coincide most easily."""
+    """No source and no target is in two splits. Short sentences coincide most easily."""
     held = [draw(1, "valid", k, mean_length=5) for k in range(500)]
     held += [draw(2, "test", k, mean_length=5) for k in range(500)]
     held += by_length
@@ -61,7 +61,7 @@ def test_splits_have_no_sentence_in_common(
     for side in sides:
         train = {" ".join(getattr(pair, side)) for pair in [*corpus, *short]}
         assert not train & {" ".join(getattr(pair, side)) for pair in held}
-    assert len({" ".join(pair.source) for pair in short}) < len(short)  # repeats do happen
+    assert len({" ".join(pair.source) for pair in short}) < len(short)  # sentences do repeat
     shares = [split_share(split) for split in ("train", "valid", "test")]
     assert sorted(s for share in shares for s in share) == list(range(16))
     assert split_share("test:by_length") == split_share("test")
@@ -119,7 +119,7 @@ def test_words_are_many_and_zipfian(corpus: list[AlignedPair]) -> None:
     for side, least in ((0, 1500), (1, 2000)):
         counts = [n for _, n in Counter(w for p in corpus for w in p[side]).most_common()]
         assert len(counts) > least
-        # Zipf: a word ten times as far down the list is about ten times as rare.
+        # Zipf's law: a word of ten times the rank is about ten times as rare.
         assert 5 < counts[9] / counts[99] < 20
         assert 5 < counts[99] / counts[999] < 20
 

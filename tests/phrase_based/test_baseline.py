@@ -1,4 +1,4 @@
-"""`nmt.baseline` from text to results.json, and the refusal where its extra is missing."""
+"""`nmt.baseline` from text to results.json, and its error if the extra is not installed."""
 
 import json
 import random
@@ -19,7 +19,7 @@ VERBS = {"sees": "voit", "likes": "aime", "finds": "trouve"}
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Draws pairs of two noun phrases and a verb. In the target, adjectives of colour follow the noun."""
+    """Draws sentence pairs of two noun phrases and a verb. In the target, colours follow the noun."""
     draw = random.Random(seed)
     pairs = []
     for _ in range(count):
@@ -31,7 +31,7 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def importing_without(absent: str):
-    """Returns a stand-in for `import_module` that finds all packages but one, and imports nothing."""
+    """Returns a fake `import_module`, which imports nothing, and raises only for the module `absent`."""
 
     def import_module(name: str):
         if name == absent:

@@ -4,7 +4,7 @@ REFERENCE = [f"w{n}" for n in range(200)]
 
 
 class Fake:
-    """A system whose score depends on how close two weights are to an optimum; counts translations."""
+    """A system that scores higher the closer its weights are to `best`; it records them in `seen`."""
 
     def __init__(self, best: dict[int, float]) -> None:
         self.weights = (1.0,) * 7 + (0.0,)

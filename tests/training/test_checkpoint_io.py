@@ -16,7 +16,7 @@ from nmt.utils.errors import RunError, full_disk
 from nmt.utils.files import write_atomically
 
 NEW_USER, NEW_MOUNTS = 0x10000000, 0x20000  # flags of unshare(2)
-NO_NAMESPACES = 77
+NO_NAMESPACES = 77  # exit code
 
 
 def content(step, **more):

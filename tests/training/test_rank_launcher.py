@@ -24,7 +24,7 @@ TYPED = (
     "trainer.log_every_n_steps=2",
     "hydra.run.dir=run",
 )
-# Rank 1 is a shell command that never joins, so rank 0 waits.
+# Rank 1 is a shell command that never joins the process group, so rank 0 waits.
 NEVER_JOINS = """
 from pytorch_lightning.strategies.launchers import subprocess_script
 Popen = subprocess.Popen
@@ -51,7 +51,7 @@ def wait_for(path: Path) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process exists and is not a zombie, which would have no command line."""
+    """Whether a process exists and is no zombie. A zombie has no command line."""
     path = Path(f"/proc/{pid}/cmdline")
     return path.exists() and bool(path.read_bytes())
 
@@ -66,7 +66,7 @@ def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()
     ended = process.wait()
-    assert time.monotonic() - began < 30  # without the watcher rank 0 waits for half an hour
+    assert time.monotonic() - began < 30  # without the watcher, rank 0 would wait for half an hour
     assert ended.code == 128 + signal.SIGTERM
     [message] = messages(ended.err)
     assert message.endswith("stopped by SIGTERM before the first checkpoint")
@@ -102,7 +102,7 @@ def test_a_signal_between_the_join_and_the_first_update(tmp_path):
 
 @pytest.fixture
 def launched(tmp_path):
-    """A training on two ranks in its own process group; Lightning launches rank 1."""
+    """Starts a training on two ranks in its own process group; Lightning launches rank 1."""
     with (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "nmt.train", *TYPED],
@@ -125,7 +125,7 @@ def launched(tmp_path):
 
 
 def others(process: subprocess.Popen[bytes]) -> list[int]:
-    """Returns the processes of the group that still run."""
+    """Returns the ids of the processes in its process group that still run."""
     found = subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split() if runs(int(pid))]
 

@@ -1,4 +1,4 @@
-"""Final results in W&B, TensorBoard and CSV have the same numbers."""
+"""W&B, TensorBoard and CSV files get the final scores of the run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     kept = {key: value for key, value in summary.items() if key.startswith(name)}
     assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
-    # If a bucket lacks a score, its row leaves the score out, without NaN.
+    # If a bucket lacks a score, the logged row omits this score; no value is NaN.
     scores = comparison.scores.query("not (key == 'bleu' and `from` == 11)")
     rows = length_curves(dataclasses.replace(comparison, scores=scores))
     assert ["length/newstest/bleu" in row for row in rows[:3]] == [True, False, True]

@@ -1,4 +1,4 @@
-"""Signals end a command at once, or are stored while they are deferred."""
+"""A signal ends a command at once or, if signals are deferred, at the end of the deferring block."""
 
 from __future__ import annotations
 

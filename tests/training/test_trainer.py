@@ -133,7 +133,7 @@ def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
 
 
 def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
-    """W&B would prompt for a key."""
+    """Without the check, W&B would prompt for a key."""
     for name in ("WANDB_API_KEY", "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
