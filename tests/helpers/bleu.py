@@ -1,4 +1,4 @@
-"""A corpus of random sentences with each kind of hypothesis for which BLEU has a rule of its own."""
+"""Random sentence pairs with the special cases of BLEU, such as empty hypotheses, and their BLEU."""
 
 import numpy as np
 from sacrebleu.metrics import BLEU
@@ -7,8 +7,9 @@ Corpus = list[tuple[list[str], list[str]]]
 
 
 def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
-    """(hypothesis, reference) pairs: right words with probability `quality`, some left out or put
-    elsewhere; one in ten hypotheses is empty, one in ten has no word of its reference."""
+    """Returns (hypothesis, reference) pairs. A hypothesis keeps each word of its reference with
+    probability `quality`, is rotated, and loses up to two words. One hypothesis in ten is empty,
+    and one in ten has no word of its reference."""
     generator = np.random.default_rng(seed)
     pairs = []
     for number in range(sentences):
@@ -31,7 +32,7 @@ def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.
 
 
 def sacrebleu(pairs):
-    """Returns sacrebleu's score of a text of tokens."""
+    """Returns sacrebleu's score of tokenised (hypothesis, reference) pairs."""
     hypotheses, references = (
         [" ".join(tokens) for tokens in side] for side in zip(*pairs, strict=True)
     )
@@ -39,7 +40,7 @@ def sacrebleu(pairs):
 
 
 def bleu_by_hand(sums, **options):
-    """Computes BLEU with sacrebleu's formula from the sums of the ten statistics."""
+    """Computes BLEU with sacrebleu's formula from the ten statistics, summed over sentences."""
     counts = [int(count) for count in sums]
     return BLEU.compute_bleu(
         counts[:4], counts[4:8], *counts[8:], smooth_method="exp", **options

@@ -1,6 +1,7 @@
-"""Opens a page in headless Chromium, and reads its messages and its charts.
+"""Opens a page in headless Chromium, and reads the page's messages and charts.
 
-Chromium is found on the path or named by CHROMIUM; with SCREENSHOTS set to a folder pictures are left there.
+The environment variable CHROMIUM names the browser; by default it is searched on PATH. If SCREENSHOTS
+names a folder, tests write pictures of the page to it.
 """
 
 import os
@@ -21,7 +22,7 @@ ENCDEC, SEARCH = "RNNencdec-50 seed 1", "RNNsearch-50 seed 1"
 
 
 class Opened:
-    """A page with its errors, its console messages and its requests to the network."""
+    """An open page. It collects its errors, its console messages and its network requests."""
 
     def __init__(self, browser: Any, path: Path, link: str = "", **options: Any) -> None:
         options.setdefault("viewport", {"width": 1400, "height": 900})
@@ -50,9 +51,9 @@ def drawn_after(page: Any, chart: str, act: Any) -> None:
 
 
 def until(page: Any, condition: str, seconds: float = 60) -> None:
-    """Waits for a condition in JavaScript.
+    """Waits until a condition in JavaScript is true.
 
-    Playwright's own wait has the page evaluate it by `eval`, which the page's policy forbids.
+    Playwright's own wait calls `eval` in the page, which the page's content security policy forbids.
     """
     last = time.monotonic() + seconds
     while not page.evaluate(condition):
@@ -60,7 +61,7 @@ def until(page: Any, condition: str, seconds: float = 60) -> None:
         page.wait_for_timeout(50)
 
 
-# axe-core does not look at text in SVG
+# JavaScript that finds text with too little contrast; axe-core does not check text in SVG
 CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -97,7 +98,7 @@ def barriers(page: Any) -> list[str]:
     return named + [str(each) for each in page.evaluate(CONTRAST)]
 
 
-# without the dashed lines of systems of a constant error rate
+# CSS selector of the curves without the dashed lines of systems with a constant error rate
 CURVES = '.mark-line path:not([stroke-dasharray="5,3"])'
 
 

@@ -1,7 +1,8 @@
 """Lets Hydra compose each choice of options only once in a test run.
 
-A composition takes a fifth of a second, and a program composes twice. Hydra applies all other overrides to
-a copy of the stored composition, in the same way as to a new one.
+A composition takes a fifth of a second, and a program composes twice. The composition of the chosen
+options is stored. Hydra then copies the stored composition, and applies all overrides of values to
+the copy, in the same way as to a new composition.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ composed: dict[Any, DictConfig] = {}
 
 
 def share_compositions() -> None:
-    """Makes this process and its later forks keep each composition."""
+    """Makes Hydra keep each composition, in this process and in its later forks."""
     config_loader_impl.create_defaults_list = _shared_list
     Loader._compose_config_from_defaults_list = _shared_config
 
@@ -55,9 +56,9 @@ def applied(
     overrides: Sequence[str],
     composed: Sequence[str] | None = None,
 ) -> tuple[TrainConfig, list[str]]:
-    """Returns the configuration of a command that starts from a checkpoint, and the overrides on record.
+    """Returns the configuration of a command that starts from a checkpoint, and the overrides to record.
 
-    `composed` are the overrides that Hydra composes; None: all, as in the command.
+    `composed` are the overrides that Hydra composes; None means all of them, as in the command.
     """
     typed = overrides if composed is None else composed
     with composing(command, typed, return_hydra_config=True) as whole:
@@ -84,7 +85,8 @@ def _shared_list(
         if not each.is_sweep_override():
             chosen = repo.group_exists(each.key_or_group) and not isinstance(each.value(), dict)
             (choices if chosen else values).append(each)
-    # a program composes to learn whether it sweeps, and again to run: the same, if all is chosen
+    # A program composes twice: to learn whether it sweeps, and to run. Only a missing choice (???)
+    # makes a difference between the two.
     skips = skip_missing and any(each.value() == "???" for each in choices)
     key = _sources(repo), config_name, tuple(each.input_line for each in choices), skips
     if key not in lists:
@@ -93,7 +95,7 @@ def _shared_list(
 
 
 def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
-    """Replaces Hydra's `_compose_config_from_defaults_list`, which merges these files."""
+    """Replaces Hydra's `_compose_config_from_defaults_list`, which merges the files in `defaults`."""
     key = _sources(repo), repr(defaults)
     if key not in composed:
         composed[key] = compose_list(self, defaults, repo)
@@ -101,7 +103,7 @@ def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
 
 
 def _sources(repo: Any) -> str:
-    """Returns the places of options, with the times of the last change of files that a test wrote."""
+    """Returns a key: the sources of options, and the modification times of options that a test wrote."""
     sources = [source for source in repo.get_sources() if source.path != str(conf_folder())]
     folders = [Path(source.path) for source in sources if source.scheme() == "file"]
     files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]

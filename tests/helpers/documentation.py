@@ -1,9 +1,9 @@
 """Code blocks of the documentation, and the commands in them.
 
-A comment on the line before a block says more about it:
+A comment on the line before a block marks the block:
 
-    <!-- quick -->         the tests run the block, in tiny form
-    <!-- file: NAME -->    the block is the content of a file of that name
+    <!-- quick -->         the tests run the block, with tiny sizes
+    <!-- file: NAME -->    the block is the content of the file NAME
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of `nmt`: its name, its words, and the files of < and >."""
+    """A command of `nmt`: its name, its arguments, and the files after < and >."""
 
     name: str
     words: list[str]
@@ -37,12 +37,12 @@ class Command(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    """Returns the fenced blocks of a page of Markdown in their order."""
+    """Returns the fenced blocks of a Markdown page in order."""
     return [Block(*found) for found in BLOCK.findall(text)]
 
 
 def files(text: str) -> dict[str, str]:
-    """Returns the files whose content a page shows, by name."""
+    """Returns the content of each file that a page shows, by file name."""
     marked = [block for block in blocks(text) if block.mark.startswith("file: ")]
     return {block.mark.removeprefix("file: "): block.text for block in marked}
 
@@ -53,7 +53,7 @@ def lines(block: Block) -> list[str]:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """Returns the commands of `nmt` in a block."""
+    """Yields the commands of `nmt` in a block."""
     for line in lines(block):
         typed = shlex.split(re.sub(r" [<>] \S+", "", line))
         files = dict(re.findall(r" ([<>]) (\S+)", line))

@@ -1,9 +1,9 @@
-"""A GPU that computes nothing: what an update would launch, copy and wait for, without a device.
+"""A fake GPU that computes nothing. It records what an update would launch, copy and wait for.
 
-Tensors have shapes, types and devices but no content (`FakeTensorMode`), so that whatever would
-have to be read by the CPU raises, and so does an operation on tensors of two devices. `Launches`
-notes the operations and Triton's kernels; CUDA graphs note what is launched in a capture, and each
-replay launches it again.
+Tensors have shapes, types and devices but no content (`FakeTensorMode`). Reading content raises,
+except for `item`, `float` and `bool`, which give 1. An operation on tensors of two devices raises.
+`Launches` records operations and Triton kernels. A fake CUDA graph records what is launched during
+its capture, and launches it again at each replay.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 GPU = torch.device("cuda", 0)
-# operations that launch no kernel; views launch none, either
+# parts of the names of operations that launch no kernel; view operations launch none, either
 NOTHING = ("empty", "detach", "alias", "_unsafe_view", "lift_fresh", "is_pinned", "device")
 
 
 class Launch(NamedTuple):
-    """A kernel, or an operation, which launches one or a few kernels."""
+    """A Triton kernel, or a PyTorch operation, which launches one or a few kernels."""
 
     name: str
-    bytes: int  # of all tensors read or written, each once
+    bytes: int  # size of all tensors read or written; a tensor counts once
 
 
 class Launches(TorchDispatchMode):
     """Records operations on the GPU, and copies for which the CPU waits."""
 
-    captured: list[Launch] | None = None  # by the graph that is being captured
+    captured: list[Launch] | None = None  # launches of the graph that is being captured
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class Launches(TorchDispatchMode):
         self.by_cpu: list[Launch] = []
         self.in_graphs: list[Launch] = []
         self.blocking: list[str] = []
-        self.graphs = 0  # launched
-        self.captures: list[tuple[Any, Any]] = []  # stream and pool of each
-        self.warm_ups: list[Any] = []  # their streams
+        self.graphs = 0  # number of replays
+        self.captures: list[tuple[Any, Any]] = []  # stream and pool of each capture
+        self.warm_ups: list[Any] = []  # stream of each warm-up
 
     def take(self) -> Launches:
-        """Returns what was recorded since the last call."""
+        """Returns what was recorded since the last call of `take`."""
         taken = copy.copy(self)
         self.clear()
         return taken
@@ -61,7 +61,7 @@ class Launches(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        if name == "_local_scalar_dense":  # `item`, `float`, `bool`: what is read is 1
+        if name == "_local_scalar_dense":  # `item`, `float` and `bool` give 1
             if args[0].device.type == "cuda":
                 self.blocking.append(f"{func}: {tuple(args[0].shape)}")
             return 1
@@ -109,7 +109,7 @@ class Launches(TorchDispatchMode):
 
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
-    """Inside, new tensors have no content, and those on `GPU` behave like tensors on a GPU."""
+    """In this context new tensors have no content; tensors on `GPU` behave as on a real GPU."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
@@ -131,7 +131,7 @@ def fake_cuda() -> Iterator[Launches]:
     cuda = {
         "Stream": _stream,
         "stream": on,
-        "is_available": lambda: available,  # asked for at every operation
+        "is_available": lambda: available,  # PyTorch asks at every operation
         "current_device": lambda: GPU.index,
         "current_stream": lambda device=None: current,
         "CUDAGraph": launches.graph,
@@ -146,9 +146,9 @@ def fake_cuda() -> Iterator[Launches]:
             patch.object(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False),
             patch.object(torch.autograd, "grad", _grad),
             patch.object(Tensor, "backward", _backward),
-            # Lightning copies what it logs
+            # Lightning deep-copies the values that it logs
             patch.object(Tensor, "__deepcopy__", lambda tensor, _: tensor.detach().clone()),
-            # a copied tensor has its mode copied, and cannot meet others
+            # Else a tensor's copy has a new mode. Tensors of two modes cannot be combined.
             patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True),
             patch.object(JITFunction, "run", run),
             patch.object(InterpretedFunction, "run", run),
@@ -160,13 +160,13 @@ def fake_cuda() -> Iterator[Launches]:
 
 
 def _stream(device: torch.device = GPU) -> Any:
-    """Replaces `torch.cuda.Stream`. Nothing runs, so that waiting does nothing."""
+    """Replaces `torch.cuda.Stream`. Nothing runs on a stream, so waiting does nothing."""
     return SimpleNamespace(device=device, wait_stream=lambda stream: None)
 
 
 @torch.no_grad()
 def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
-    """Computes `loss.backward()` in the engine's order; the engine itself would need a real GPU."""
+    """Computes `loss.backward()` in the order of the autograd engine, which itself needs a real GPU."""
     pending: dict[Any, dict[int, Tensor]] = {loss.grad_fn: {0: torch.ones_like(loss)}}
     while pending:
         node = max(pending, key=_order)
@@ -177,7 +177,7 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
             continue
         gradients = [given.get(place) for place in range(len(node._input_metadata))]
         made = node(*gradients) if callable(node) else node.apply(*gradients)
-        # a function in Python also returns None for arguments that are no tensors: they have no next function
+        # An autograd function in Python also returns None for non-tensors, which have no next function.
         wanted = getattr(node, "needs_input_grad", [after for after, _ in node.next_functions])
         made = compress(made if isinstance(made, tuple) else [made], wanted)
         following = [each for each in node.next_functions if each[0]]
@@ -191,11 +191,11 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
 
 
 def _order(node: Any) -> int:
-    """Orders nodes: the latest operation first, and leaves, which accumulate gradients, last."""
+    """Returns a sort key: highest for the latest operation, lowest for leaves (gradient accumulators)."""
     return -1 if hasattr(node, "variable") else node._sequence_nr()
 
 
 def _grad(loss: Tensor, leaves: list[Tensor], **_: Any) -> tuple[Tensor, ...]:
-    """Replaces `torch.autograd.grad` for leaves."""
+    """Replaces `torch.autograd.grad` for leaf tensors."""
     _backward(loss)
     return tuple(torch.zeros_like(x) if x.grad is None else x.grad for x in leaves)

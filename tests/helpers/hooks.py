@@ -1,4 +1,4 @@
-"""Functions for hooks, the statements that kill, signal or break a program at an exact moment."""
+"""Functions that hooks call. A hook is Python code that kills, signals or breaks a running program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unittest import mock
 
 
 def before(place: str, count: int, action: Callable[[], Any]) -> None:
-    """Calls `action` before the `count`-th call (from 1) of `module:function`."""
+    """Calls `action` before the `count`-th call (from 1) of `place`, which is `module:function`."""
     real = pkgutil.resolve_name(place)
     calls = itertools.count(1)
 
@@ -46,7 +46,7 @@ def fail(place: str, count: int, error: BaseException) -> None:
 
 
 def no_figures() -> None:
-    """Draws no figures, which take most of the time of a small run."""
+    """Skips figures and page, which take most of the time of a small run."""
     from nmt.training import publish
 
     publish.draw_figures = lambda *arguments, **keywords: []
@@ -71,7 +71,7 @@ def fork_jobs() -> None:
 
 
 class Fork(ForkProcess):
-    """Runs `python -m <module>` in a fork, with the part of `subprocess.Popen` that the launcher uses."""
+    """Runs `python -m <module>` in a fork, with those methods of `Popen` that the launcher uses."""
 
     def __init__(
         self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any

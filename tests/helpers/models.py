@@ -1,4 +1,4 @@
-"""Untrained models with random weights, their checkpoints, and their files for a page, which run in Node."""
+"""Models with random weights, their checkpoints and page files, and Node to run the page's JavaScript."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def drawn_model(
     words: Sequence[Sequence[str]] = (run_folders.ENGLISH, run_folders.FRENCH),
     dictionary: dict[str, str] | None = None,
 ) -> Model:
-    """Returns a model in evaluation mode with another size on every axis; `spread` is the deviation of its weights."""
+    """Returns a model in evaluation mode. Its axes differ in size; its weights have deviation `spread`."""
     config = OmegaConf.structured(Config)
     config.model._target_ = f"nmt.models.{model}"
     config.model.state_input = state_input
@@ -66,7 +66,7 @@ def drawn_model(
 def small_checkpoint(
     path: Path, seed: int = 1, *, attends: bool = True, french: Sequence[str] = FRENCH
 ) -> Path:
-    """Writes the checkpoint of a model of a few words, whose search has a beam of 3."""
+    """Writes the checkpoint of a model that knows a few words and translates with a beam of 3."""
     kind = "RNNsearch" if attends else "RNNencdec"
     model = drawn_model(kind, seed=seed, spread=0.7, words=(ENGLISH, french))
     model.config.search.beam_size = 3
@@ -93,13 +93,13 @@ def small_checkpoint(
 
 
 def write_live(trained: Model, folder: Path) -> Path:
-    """Returns the file of a model that a page embeds."""
+    """Writes the model file that a page embeds, and returns its path."""
     export_live(trained, folder)
     return folder / FILE
 
 
 def rounded(trained: Model) -> Model:
-    """Returns the model with its weights rounded as in a page."""
+    """Returns a copy of the model with its matrices rounded to 8 bits, as in a page."""
     network = copy.deepcopy(trained.network)
     with torch.no_grad():
         for weight in network.parameters():
@@ -112,7 +112,7 @@ def rounded(trained: Model) -> Model:
 def in_node(folder: Path, script: str, **given: Any) -> Any:
     """Runs a script in Node, and returns the JSON that it prints.
 
-    The script knows `given` by name, and imports the page's `js` as $JS.
+    In the script, `given` is an object with these arguments, and $JS the URL of the page's `js` folder.
     """
     assert NODE is not None
     (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")

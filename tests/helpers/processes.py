@@ -1,7 +1,7 @@
-"""Runs programs as users do, each in a process of its own, which need not import the libraries again.
+"""Runs programs as users do, in processes that need not import the libraries again.
 
-`tests.helpers.server` forks for every process; `tests.helpers.hooks` has what a hook, Python statements
-run before the program, is made of.
+`tests.helpers.server` forks each process. A hook is a string of Python statements that run before the
+program; they can call the functions of `tests.helpers.hooks`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TINY = (
     "regime=tiny",
     "trainer=cpu",
     *SILENT,
-    "search.max_ratio=0.5",  # a model that has learned little writes up to this limit
+    "search.max_ratio=0.5",  # a barely trained model often translates up to this limit
     "evaluation.resamples=20",
     "evaluation.train_sample=8",
 )
@@ -32,9 +32,9 @@ LONGEST_S = 300  # time limit of a program
 
 
 class Ended(NamedTuple):
-    """How a program ended. Its streams are those of all ranks, one after the other."""
+    """How a program ended. `out` and `err` join the output of all ranks, in the order of the ranks."""
 
-    codes: list[int]  # of each rank; minus the number of the signal that killed it
+    codes: list[int]  # exit code of each rank, or -n if signal n killed the rank
     out: str
     err: str
 
@@ -68,7 +68,7 @@ class Process:
         os.kill(self.pids[0], number)
 
     def wait(self) -> Ended:
-        """Waits for all ranks, and kills those that take too long."""
+        """Waits for all ranks, and kills a rank that does not end within `LONGEST_S`."""
         for connection, pid in zip(self._connections, self.pids, strict=True):
             if not connection.poll(LONGEST_S):
                 os.killpg(pid, signal.SIGKILL)
@@ -93,16 +93,16 @@ def start(
     """Starts `python -m <module>` in a folder, which is created if it does not exist.
 
     Args:
-        module, arguments: what is typed; the module is found from `cwd`.
-        cwd: the folder.
-        hook: Python statements run before it in each rank, with the names of `tests.helpers.hooks`.
-        ranks: processes, each started as Lightning starts them.
-        stdin, stdout: its whole standard input; or named pipes.
-        env: added to this process' environment.
+        module, arguments: the module, which may be a file in `cwd`, and its arguments.
+        cwd: the program's working folder.
+        hook: Python statements that each rank runs first; they see the names of `tests.helpers.hooks`.
+        ranks: number of processes; each gets the environment variables that Lightning sets.
+        stdin, stdout: `stdin` is the whole input, or a named pipe; `stdout` may be a named pipe.
+        env: environment variables, added to those of this process.
     """
     cwd.mkdir(parents=True, exist_ok=True)
     whole = {**os.environ, **ENVIRONMENT, **env}
-    whole.pop("WANDB_SERVICE", None)  # the service of this process would keep a killed run open
+    whole.pop("WANDB_SERVICE", None)  # this process's W&B service would keep a killed run open
     whole["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     ours: list[dict[str, str]] = [{}]
     if ranks > 1:
@@ -118,7 +118,7 @@ def start(
 def run(command: str, *arguments: str, figures: bool = False, **options: Any) -> Ended:
     """Runs `python -m nmt.<command>` to its end; draws no figures if `figures` is false.
 
-    Arguments and options are those of `start`.
+    The arguments and other options are those of `start`.
     """
     hook = options.pop("hook", "")
     if not figures:

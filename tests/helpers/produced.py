@@ -1,4 +1,4 @@
-"""Overrides that tests of commands type, and scores that they read from a run folder."""
+"""Overrides for tests of commands, and functions that read the files of a run folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RNNSEARCH = (
     "seed=3",
     "search.max_ratio=1",
     "evaluation.resamples=20",
-)  # of the fixture `rnnsearch`
+)  # overrides of the fixture `rnnsearch`
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
 SETS = ("test", "by_length")
 
@@ -23,8 +23,8 @@ def results(folder: Path) -> dict:
 
 
 def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
-    """The row of `scores.csv` of a test set, or of the bucket that begins with a length."""
-    from nmt.evaluation.scores_csv import read_scores  # with pandas, too slow for conftest.py
+    """Returns the row of a test set in `scores.csv`, or of its bucket from length `first` on."""
+    from nmt.evaluation.scores_csv import read_scores  # imports pandas: too slow for conftest.py
 
     rows = read_scores(folder)
     rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]

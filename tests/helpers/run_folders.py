@@ -1,7 +1,7 @@
-"""Writes made-up run folders with the files of a training; translations get worse with length, as the models' do.
+"""Writes made-up run folders. Translations get worse with sentence length, as those of real models do.
 
-The language is a word-for-word dictionary with pairs turned round, so that alignments have a diagonal and reorderings;
-RNNencdec loses words faster with length than RNNsearch.
+A reference is the source, translated word for word, with some neighbouring words swapped, so that alignments
+are diagonal except for these swaps. RNNencdec loses more words in long sentences than RNNsearch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.evaluation.summary import score_set
 
-MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # beside BLEU
+MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # besides BLEU
 MAX_LENGTH = 50
 
 MARKUP = "</script><script>document.title='broken'</script>"
-"""A token that runs a script if a page takes it for markup."""
+"""A token that runs a script if a page inserts it as HTML."""
 
 ENGLISH_TEXT = """
 the a of in agreement on European Economic Area was signed August 1992 it should be noted
@@ -50,7 +50,8 @@ def make_run(
 ) -> Path:
     """Writes one run folder and returns it.
 
-    Its first test set has `pairs` sentences, others a quarter; alignments of `kept` are there.
+    The first test set has `pairs` sentences, each further set a quarter of that. At most `kept`
+    sentences of a set have an alignment.
     """
     draw = np.random.default_rng([seed, len(model)])
     attends = model == "RNNsearch"
@@ -119,7 +120,10 @@ def make_run(
 def _translated(
     number: int, pair: np.random.Generator, draw: np.random.Generator, attends: bool
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Returns a made-up record of the sentence `pair`, and the source position of each word of its translation."""
+    """Returns a made-up record, and the source position of each word of its hypothesis.
+
+    `pair` draws the source and the reference; `draw` draws the errors of the model.
+    """
     length = int(4 * 20 ** (0.618 * number % 1))  # 4 to 79, uniform in the logarithm of the length
     if number % 97 == 11:
         length = 60
@@ -134,7 +138,8 @@ def _translated(
         source[1] = reference[order.tolist().index(1)] = MARKUP
     beyond = max(0, length - MAX_LENGTH) / 40
     wrong = (0.08 + beyond * 0.2) if attends else min(0.8, 0.1 + 0.01 * length + beyond)
-    fate = draw.random(length) / wrong  # below 1: another word; below 0.5: `<unk>`; below 0.4: lost
+    # Above 1: the right word; above 0.5: a random word; above 0.4: `<unk>`; else the word is lost.
+    fate = draw.random(length) / wrong
     fate[0] = 1
     hypothesis = [
         word if luck >= 1 else str(draw.choice(FRENCH)) if luck > 0.5 else "<unk>"
@@ -169,7 +174,10 @@ def _translated(
 def _alignment(
     record: dict[str, Any], order: np.ndarray, draw: np.random.Generator, attends: bool
 ) -> dict[str, Any]:
-    """Returns the stored alignment; weights fall with the distance from the word's own position."""
+    """Returns a made-up alignment record.
+
+    The weights of a target word fall with the distance from its source position (`order`).
+    """
     source = [*record["source"], "</s>"]
     target = [*record["hypothesis"], "</s>"]
     centres = np.append(order, len(source) - 1)[:, None]

@@ -1,4 +1,4 @@
-"""A server that has imported the libraries, and forks a process for each program that a test starts.
+"""A server that has imported the libraries, and forks each process that a test starts.
 
 One server serves all workers of a test run.
 """
@@ -35,7 +35,7 @@ from tests.helpers.composition import composing, share_compositions
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
-    **SETTINGS,  # for the tests that type trainer.threads: the cores are shared with other tests
+    **SETTINGS,  # read when torch is imported: waiting threads leave the cores to other tests
     "HF_HUB_OFFLINE": "1",
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -44,7 +44,7 @@ ENVIRONMENT = {
 
 @functools.cache
 def start_server() -> str:
-    """Returns the socket of the test run's server. The first worker starts it; all wait for it."""
+    """Returns the server's socket. The first worker starts the server; all workers wait for it."""
     run, session = os.environ.get("PYTEST_XDIST_TESTRUNUID"), os.getppid()
     if run is None:
         run = session = os.getpid()
@@ -70,10 +70,10 @@ def start_server() -> str:
 
 
 def serve(folder: Path, session: int) -> None:
-    """Forks for each request, until the process `session`, which runs the tests, has ended."""
+    """Forks a process for each request, until the test run (process id `session`) has ended."""
     import_everything()
     share_compositions()
-    gc.freeze()  # else a collection in a fork would copy the pages that all forks share
+    gc.freeze()  # else garbage collection in a fork would copy the memory that forks share
     with contextlib.suppress(ProcessLookupError), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "binding"))
         listener.listen(64)
@@ -92,8 +92,8 @@ def serve(folder: Path, session: int) -> None:
 
 
 def import_everything() -> None:
-    """Imports the libraries and all of `nmt` but its commands, and bundles the charts' JavaScript."""
-    import wandb.sdk.launch  # noqa: F401  (by `wandb.init`)
+    """Imports the libraries and `nmt` without its commands, and bundles the charts' JavaScript."""
+    import wandb.sdk.launch  # noqa: F401  (`wandb.init` imports it)
 
     import nmt
     from nmt.__main__ import COMMANDS
@@ -101,9 +101,9 @@ def import_everything() -> None:
 
     commands = {f"nmt.{name}" for name in COMMANDS}
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
-        # A command as a module would hide the function of its name: `nmt.compare`.
+        # An imported command hides the function of the same name, such as `nmt.compare`.
         if module.name not in commands and not module.name.endswith("__main__"):
-            with contextlib.suppress(ImportError):  # of a package that only an extra brings
+            with contextlib.suppress(ImportError):  # raised if an extra is not installed
                 importlib.import_module(module.name)
     with ProcessPoolExecutor(1, ForkContext()) as pool:  # its threads would not survive a fork
         library = pool.submit(embed.chart_library).result()
@@ -116,14 +116,14 @@ def is_choice(word: str) -> bool:
 
 @functools.cache
 def compose_once(module: str, *chosen: str) -> None:
-    """Composes what a program composes; later programs with the same choices find it in memory."""
+    """Composes a program's configuration; later programs with these choices find it in memory."""
     with contextlib.suppress(Exception), composing(module.removeprefix("nmt."), chosen):
-        pass  # if this fails, the program fails in the same way, and says so
+        pass  # the program meets the same error, and reports it
     gc.freeze()
 
 
 def watch(connection: Connection, request: dict[str, Any]) -> None:
-    """Starts a program; sends its process id, then its exit code. Kills it if the test has gone."""
+    """Starts a program; sends its id, then its exit code. Kills it if the connection closes."""
     program = ForkProcess(target=become, kwargs=request)
     program.start()
     connection.send(program.pid)
@@ -149,7 +149,7 @@ def become(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, path in enumerate(streams):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
-        os.dup2(os.open(path, flags), number)  # of a named pipe: waits for the other end
+        os.dup2(os.open(path, flags), number)  # opening a named pipe waits for its other end
     os.closerange(3, 1024)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
@@ -159,10 +159,10 @@ def become(
     os.environ.update(env)
     sys.path[:0] = [str(cwd), *env["PYTHONPATH"].split(os.pathsep)]
     sys.argv = list(words)
-    sys.modules.pop(words[0], None)  # it is run anew, as the main program
+    sys.modules.pop(words[0], None)  # runpy imports it again, as the main program
     from hydra.core.global_hydra import GlobalHydra
 
-    GlobalHydra.instance().clear()  # of a sweep that forks
+    GlobalHydra.instance().clear()  # a sweep that forks its jobs has set it
     atexit._clear()
     try:
         exec(hook, dict(vars(hooks)))

@@ -1,7 +1,7 @@
-"""Where tests of Triton's kernels run: in its interpreter on a CPU, or on a GPU.
+"""The devices for tests of Triton kernels: Triton's interpreter on the CPU, or a GPU.
 
-Importing this skips the module that does so where Triton is not installed. The interpreter is chosen
-by `tests/conftest.py`, before Triton is imported for the first time.
+A test module that imports this module is skipped if Triton is not installed. `tests/conftest.py`
+chooses the interpreter before Triton is first imported.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ replaced = set()
 
 
 def replace_once(function):
-    """Replaces the functions of `triton.language` in a module, which the interpreter does at every call."""
+    """Replaces the functions of `triton.language` once per module; the interpreter does it at every call."""
     if function.__module__ not in replaced:
         replaced.add(function.__module__)
         replace(function)
     return nothing
 
 
-with contextlib.suppress(AttributeError):  # names of the interpreter that Triton may change
-    # These checks, which a compiled kernel does not make, and the replacing take three quarters of the time.
+with contextlib.suppress(AttributeError):  # Triton may rename these internals
+    # Overflow checks, which compiled kernels lack, and the replacing take three quarters of the time.
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
         sanitize_overflow=False
     )
-    nothing = interpreter._LangPatchScope()  # to restore after a launch
+    nothing = interpreter._LangPatchScope()  # restores nothing after a launch
     replace, interpreter._patch_lang = interpreter._patch_lang, replace_once
 
 DEVICES = [
