@@ -85,7 +85,7 @@ TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training,my_unit]"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder with the files, a text, and the run `run`, which uses all of them."""
+    """Returns a folder with the extension files, a text, and the run `run`, which uses all files."""
     folder = tmp_path_factory.mktemp("extension")
     own = {name: dedent(text).lstrip() for name, text in FILES.items()}
     for name, text in (files((ROOT / "docs/extend.md").read_text()) | own).items():

@@ -1,7 +1,7 @@
 """Promise 11: every override is applied or refused, and the record shows what ran.
 
-Every option of every group overrides a checkpoint, in the three commands that start from one. The
-expected result is that of the same option in the first command.
+Every option of every config group overrides the configuration of a checkpoint: with `ckpt_path`, with
+`resume`, and in an evaluation. The expected result is that of the same option in a new run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def options(command: str) -> list[str]:
 
 
 def rest_is_slow(command: str, *before: Any) -> list[Any]:
-    """Returns a parameter for each option; all but the first two of a group are marked slow."""
+    """Returns a pytest parameter for each option; the third and later options of a group are slow."""
     seen: Counter[str] = Counter()
     parameters = []
     for word in options(command):
@@ -78,9 +78,9 @@ def rest_is_slow(command: str, *before: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def keys_of(composer):
-    """Returns a function keys_of(*typed): the configuration of a first command, by dotted key.
+    """Returns a function keys_of(*typed): the configuration of a new run, by dotted key.
 
-    The result is empty if the command is refused, such as RNNsearch with scoring=none.
+    The result is empty if the overrides are refused, such as RNNsearch with scoring=none.
     """
 
     @functools.cache
@@ -95,12 +95,12 @@ def keys_of(composer):
 
 @pytest.fixture(scope="module")
 def stored_of(composer):
-    """Returns a function stored_of(*history): the configuration in a run's checkpoint."""
+    """Returns a function stored_of(*history): the configuration of a run, as in its checkpoint."""
     return functools.cache(lambda *history: load(composer(*history)))
 
 
 def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """Returns the configuration after ckpt_path or resume, by dotted key, or the refused key."""
+    """Returns the configuration by dotted key after `how` (ckpt_path or resume), or the refused key."""
     try:
         config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
     except InputError as refusal:
@@ -118,7 +118,10 @@ def test_groups_are_those_of_the_folder():
     [*rest_is_slow("train", TINY), *((CHOSEN, word) for word in ACTING)],
 )
 def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
-    """With ckpt_path and resume it has the same effect, unless weights or the run's end depend on it."""
+    """With ckpt_path and resume, an option has the same effect as in a new run, or is refused.
+
+    Both refuse a change of weights, experiment or regime; resume also refuses a change of training.
+    """
     if group_of(word) == "hparams_search":
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
     before = keys_of(*history)
@@ -186,7 +189,7 @@ def test_a_group_of_the_users_own_acts(composer, own):
 
 
 def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
-    """It changes the keys that the command has. The log names the other keys."""
+    """The group changes the keys that `evaluate` has. The log names the group's other keys."""
     stored = load(composer(*TINY))
     with caplog.at_level("INFO"):
         config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
@@ -264,7 +267,7 @@ def test_a_title_that_was_typed_stays(composer):
 
 
 def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
-    """Of its overrides only names of existing groups and options reach Hydra's parser."""
+    """Only those stored overrides that name existing groups and options reach Hydra's parser."""
     stored = load(composer(*TINY))
     history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
     config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
@@ -272,7 +275,7 @@ def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
 
 
 def test_the_effects_of_keys():
-    """Keys include entries of a dictionary, and keys that are not declared."""
+    """The keys include entries of dictionaries, and keys that no schema declares."""
     effects = {
         "model.hidden": "weights",
         "model.scoring.mine": "weights",
@@ -290,7 +293,7 @@ def test_the_effects_of_keys():
 
 
 class TestCommands:
-    """Overrides of a trained run's checkpoint."""
+    """Overrides of the configuration in a trained run's checkpoint."""
 
     LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
 
@@ -315,7 +318,7 @@ class TestCommands:
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
     def test_a_debug_group_acts(self, program, rnnsearch):
-        """The group trains one batch from the stored update on, and keeps no files."""
+        """With this group a run trains on one more batch, and writes no checkpoint and no results."""
         ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *SILENT)
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err

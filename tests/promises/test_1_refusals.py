@@ -1,6 +1,6 @@
 """Promise 1: a wrong command line ends with exit code 2, and one or two lines.
 
-The lines name the key, or the file and its line. Nothing is trained, and there is no traceback.
+The message names the key, or the file and line number. Nothing is trained; there is no traceback.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import torch
 
 from tests.helpers.processes import TINY, run
 
-# Greedy BLEU of such a small model varies, so some validations are no improvement.
+# The greedy BLEU of such a small model rises and falls, so some validations are no improvement.
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,
@@ -40,7 +40,7 @@ VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
 
 
 def train(folder: Path, *typed: str, hook: str = ""):
-    """Trains in `folder/run`, or resumes there, up to the last checkpoint."""
+    """Trains in `folder/run`, or resumes the run there; evaluates nothing after the training."""
     line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
     return run("train", *line, *typed, cwd=folder, hook=f"no_results()\n{hook}")
 
@@ -50,7 +50,7 @@ def checkpoint(folder: Path, name: str) -> dict[str, Any]:
 
 
 def check_same(folder: Path, whole: Path) -> None:
-    """Checks that weights, optimizer, schedule, loops and history are equal, bit for bit."""
+    """Checks that the checkpoints of two runs are equal in all bits, from weights to history."""
     for name in ("last", "best"):
         ours, theirs = checkpoint(folder, name), checkpoint(whole, name)
         assert ours["global_step"] == theirs["global_step"], name
@@ -77,7 +77,7 @@ def check_equal(ours: Any, theirs: Any, where: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that was not stopped."""
+    """Returns the folder of a run that was not stopped."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     ended = train(folder)
     assert ended.code == 0, ended.err
@@ -85,7 +85,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_some_validations_are_no_improvement(whole):
-    """The tests below need this to show that a worse model never replaces the best one."""
+    """Only then can the tests below show that a worse model never replaces the best one."""
     history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
     scores = [entry["bleu"] for entry in history]
     assert scores.index(max(scores)) < len(scores) - 1
@@ -166,7 +166,7 @@ def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     typed += ("data.batch_tokens=300", "trainer.max_steps=8", "trainer.val_check_interval=8")
     assert train(tmp_path / "whole", *typed).code == 0
     folder = tmp_path / "killed"
-    ended = train(folder, *typed, hook=f"send({signal.SIGTERM:d}, {BATCH!r}, 11)")  # half an update
+    ended = train(folder, *typed, hook=f"send({signal.SIGTERM:d}, {BATCH!r}, 11)")  # in mid-update
     assert ended.code == 128 + signal.SIGTERM, ended.err
     assert checkpoint(folder, "last")["global_step"] == 6
     assert train(folder, *typed).code == 0
@@ -194,7 +194,7 @@ def test_another_text_is_refused(whole):
 
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
-    """`ckpt_path` works as in any Lightning project; this run has more updates."""
+    """`ckpt_path` works as in any Lightning project; here the new run has more updates."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err

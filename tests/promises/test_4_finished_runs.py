@@ -14,7 +14,7 @@ from tests.helpers.processes import TINY
 from tests.helpers.produced import files
 
 TYPED = (*TINY, "trainer.max_steps=2", "trainer.val_check_interval=2")
-OWN = (".lock", "train.log", "evaluate.log")  # a refused command appends a line to a log
+OWN = (".lock", "train.log", "evaluate.log")  # even a refused command opens its log
 
 
 def contents(folder):
@@ -56,7 +56,7 @@ def test_two_commands_never_work_in_one_folder(program):
     ).replace("hydra.run.dir=shared", f"hydra.run.dir={program.folder}/shared")
     first.send_signal(signal.SIGKILL)
     assert first.wait().code == -signal.SIGKILL
-    # The kill also released the lock.
+    # The kill of the first command also released its lock.
     third = program("train", *TYPED, "hydra.run.dir=shared", figures=False)
     assert third.code == 0, third.err
 

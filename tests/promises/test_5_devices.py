@@ -1,6 +1,6 @@
 """Promise 5: results are equal for any number of devices, and every test sentence counts once.
 
-Ranks are processes on the CPU here, started as Lightning starts them.
+Here the ranks are processes on the CPU, started as Lightning starts them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.processes import TINY, run, start
 
-# The number of devices does not divide 13, so shares of ranks have different weights
+# 13 is not divisible by 2 or 3, so the ranks' shares of a batch differ in size and weight.
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,
@@ -68,7 +68,7 @@ def test_ranks_make_the_updates_of_one_device(one, ranks):
 
 
 def test_one_ctrl_c_ends_all_ranks_with_a_checkpoint(one):
-    """A terminal sends SIGINT to every process of the command."""
+    """On Ctrl-C a terminal sends SIGINT to every process of the command."""
     folder = one[0].parent / "interrupted"
     typed = (
         "trainer=ddp",

@@ -1,7 +1,7 @@
 """Promise 6: files of other people never run code.
 
-A checkpoint is read with `weights_only=True`, and the classes that its configuration names are those
-of `nmt`, or of packages that the user trusts by name. Text stays text in logs, figures and pages.
+A checkpoint is read with `weights_only=True`. Its configuration may only name classes of `nmt`, and
+of packages that the user trusts by name. Text stays text in logs, figures and pages.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
         ("run/../../elsewhere", None, [], True),
         ("run/checkpoints", None, [], False),
         ("/elsewhere", None, ["callbacks.best.dirpath=/elsewhere"], False),
-        ("/elsewhere", "/elsewhere", [], False),  # the user's own configuration names it, too
+        ("/elsewhere", "/elsewhere", [], False),  # named in the user's own configuration, too
     ],
 )
 def test_a_checkpoint_names_no_folder_outside_the_run(

@@ -1,4 +1,4 @@
-"""Promise 7: everything works offline, without an account and without a GPU; nothing prompts."""
+"""Promise 7: everything works without a network, an account or a GPU. No command asks for input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ACCOUNT = {"WANDB_MODE": "", "WANDB_API_KEY": "", "HF_TOKEN": "", "CUDA_VISIB
 
 @pytest.fixture
 def offline(program):
-    """Returns a function that runs a command without network, account, GPU and terminal."""
+    """Returns a function that runs a command without a network, an account, a GPU or a terminal."""
 
     def run(command: str, *typed: str, stdin: bytes = b"", figures: bool = False):
         home = {"HOME": str(program.folder / "home"), "NETRC": str(program.folder / "none")}

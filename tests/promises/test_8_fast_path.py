@@ -13,7 +13,7 @@ from tests.layers.nets import KINDS, batch, gradients, make
 
 
 def computed(recurrence, *kind, **options):
-    """Returns the NLL of each word of a batch, and the gradients of a weighted sum."""
+    """Returns the NLL of each word of a batch, and the gradients of a weighted sum of them."""
     net = make(*kind, recurrence=recurrence, **options)
     nll = net(*batch()).nll
     (nll * torch.arange(1, len(nll) + 1).unsqueeze(1)).sum().backward()
