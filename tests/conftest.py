@@ -27,14 +27,14 @@ from tests.helpers.produced import RNNSEARCH
 
 LONGEST = [
     "tests/promises/test_3_resume.py",
-    "tests/fused/gpu/test_kernels.py",  # while the other worker waits for the server
+    "tests/fused/gpu/test_kernels.py",  # one worker runs it while another waits for the server
     "tests/test_how_tos.py",
     "tests/launcher/test_process.py",
     "tests/commands/test_train.py",
     "tests/promises/test_5_devices.py",
     "tests/commands/test_compare.py",
 ]
-SLOW_SECONDS = 7200  # timeout of a slow test, also on a busy machine
+SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
 
 
 class Said(NamedTuple):
@@ -45,10 +45,10 @@ class Said(NamedTuple):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepares the processes that run tests; xdist's controller runs none. Called before any import."""
+    """Prepares each process that runs tests (not xdist's controller) before it imports test modules."""
     if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
-        # A test run starts about ten interpreters. Without stored bytecode each compiles torch and
-        # Lightning again, which doubles the time of its imports.
+        # A test run starts about ten interpreters. Without stored bytecode each interpreter compiles
+        # torch and Lightning again, which doubles the time of the imports.
         with contextlib.suppress(OSError):
             sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
             sys.dont_write_bytecode = False
@@ -58,12 +58,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
         torch.set_num_threads(1)  # the workers of a test run share the cores
         if not torch.cuda.is_available():
-            os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
+            os.environ["TRITON_INTERPRET"] = "1"  # Triton reads this when first imported
         share_compositions()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives slow tests more time, and runs the longest files first, so that none runs alone at the end."""
+    """Gives slow tests more time. Runs the longest files first, so that no worker idles at the end."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Takes the objects of the libraries out of garbage collection, which then takes a third less time."""
+    """Keeps the objects of the libraries out of garbage collection, which then takes a third less time."""
     gc.collect()
     gc.freeze()
 
@@ -89,7 +89,7 @@ def composer() -> Callable[..., DictConfig]:
 
 @pytest.fixture(scope="session")
 def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
-    """Returns a function that checks a configuration as a command does; it returns code and message."""
+    """Returns a function that checks overrides as a command does, and returns exit code and message."""
 
     def checked(*overrides: str, command: str = "train") -> Said:
         code = 0
@@ -112,19 +112,19 @@ class Program:
         self.start = partial(start, cwd=folder)
 
     def __call__(self, command: str, *typed: str, figures: bool = True, **options: Any) -> Ended:
-        """Runs the command to its end; without `figures` none are drawn, which saves seconds."""
+        """Runs the command to its end. `figures=False` skips figures and page, which saves seconds."""
         return run(command, *typed, cwd=self.folder, figures=figures, **options)
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Returns the commands in an empty folder; the text that they prepare stays there."""
+    """Returns a `Program` with a new folder. Text that a command prepares stays there for later tests."""
     return Program(tmp_path_factory.mktemp("somewhere"))
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Callable[..., Path]:
-    """Returns a function that trains a run with some overrides, once for all workers, and its folder."""
+    """Returns a function that trains a run once for all workers, and returns a copy of its folder."""
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
 
@@ -149,7 +149,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
 
 @pytest.fixture(scope="session")
 def rnnsearch(trained: Callable[..., Path]) -> Path:
-    """Returns the run folder of an RNNsearch with all its files."""
+    """Returns the run folder of an RNNsearch, with all files that a training writes."""
     return trained("rnnsearch", *RNNSEARCH)
 
 
