@@ -16,7 +16,7 @@ from tests.helpers import ROOT
 
 PACKAGE = ROOT / "nmt"
 
-# From the bottom up: a folder imports only those before it.
+# From the bottom up: a folder imports only folders that come before it.
 FOLDERS = (
     "utils",
     "config",
@@ -34,7 +34,7 @@ FOLDERS = (
     "training",
     "cli",
 )
-# Folders with stricter rules than FOLDERS
+# Folders with stricter rules than FOLDERS, and the folders that they may import
 ALONE = {
     "layers": set(),
     "fused": {"layers", "utils"},
@@ -42,7 +42,7 @@ ALONE = {
     "report": {"utils", "config", "text", "evaluation"},
     "evaluation": {"utils", "config", "text"},
 }
-# Folders that only read files, and libraries that only training and translating need
+# READERS only read files. Only training and translating need the libraries of HEAVY.
 READERS = ("utils", "config", "text", "grammar", "evaluation", "report", "cli")
 HEAVY = (
     "torch",
@@ -58,7 +58,7 @@ HEAVY = (
 
 @functools.cache
 def modules(file: Path) -> set[str]:
-    """Returns the modules of `nmt` that a file imports anywhere; `nmt.a` for `from nmt import a`."""
+    """Returns the `nmt` modules that a file imports anywhere. `from nmt import a` imports `nmt.a`."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -108,7 +108,7 @@ def test_layers_need_torch_only():
 
 
 def test_readers_run_without_what_only_training_needs():
-    """Imports all modules of these folders except `nmt.utils.devices`, which needs torch."""
+    """Imports all modules of READERS except `nmt.utils.devices`, which needs torch."""
     names = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts)
         for folder in READERS
@@ -138,7 +138,7 @@ def test_no_file_imports_a_command():
 
 
 def test_no_import_cycles():
-    """A package stands for its `__init__`, which every module inside imports implicitly."""
+    """A package's node is its `__init__`, which every module of the package imports implicitly."""
     graph = {}
     for file in PACKAGE.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

@@ -54,10 +54,10 @@ def test_lists_in_the_prose_are_quoted(page):
 @pytest.mark.parametrize("block", SHELL)
 def test_keys_and_modules_exist(block: Block, check):
     if block.mark == "quick":
-        return  # test_how_tos.py runs it
+        return  # test_how_tos.py runs this block
     for command in commands(block):
         if command.name == "grammar" or "--config-dir" in command.words:
-            continue  # not a Hydra command; test_how_tos.py runs it
+            continue  # `check` knows neither `nmt.grammar` nor the option --config-dir
         typed = [word for word in command.words if not word.startswith(("-", "hydra"))]
         if "-m" in command.words:
             typed = [re.sub(r",[^]]*$", "", word) if "[" not in word else word for word in typed]

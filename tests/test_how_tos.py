@@ -1,6 +1,7 @@
 """Runs the blocks that the documentation marks as quick, in order and with tiny sizes.
 
-Each page has its own folder with the files that the page prints, and files that a reader would have.
+Each page runs in its own folder, which has the files that the page shows, and stand-ins for the
+reader's own files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.helpers.processes import run
 from tests.helpers.run_folders import make_run
 
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
-LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs of the reader's own files
+LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs in the reader's own files
 SMALL = (
     "trainer.enable_progress_bar=false",
     "logger=none",
@@ -44,7 +45,7 @@ TINY = {
 
 
 def prepare_folder(folder: Path, page: str) -> None:
-    """Writes the files that the page prints, and stand-ins for the reader's own files."""
+    """Writes the files that the page shows, and stand-ins for the reader's own files."""
     for name, content in files(page).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -71,7 +72,7 @@ def type_command(folder: Path, command: Command) -> None:
     smaller = {word.partition("=")[0] for word in tiny}
     words = [word for word in command.words if word.partition("=")[0] not in smaller]
     text = (folder / command.stdin).read_bytes() if command.stdin else b""
-    path = {"PYTHONPATH": str(folder)}  # as `python -m` does
+    path = {"PYTHONPATH": str(folder)}  # `python -m` finds modules there, too
     ended = run(command.name, *words, *tiny, cwd=folder, env=path, stdin=text)
     assert ended.code == 0, f"{command}\n{ended.err}"
     if command.stdout:

@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment and an empty folder, with a second package installed next to it."""
+"""The wheel in a fresh environment and an empty folder, also with options from a second package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of the wheel, built by the project's build backend."""
+    """Builds the wheel with the project's build backend, and returns its path."""
     pytest.importorskip("hatchling", reason="builds the wheel (group dev)")
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
@@ -47,7 +47,7 @@ def test_it_holds_the_package_its_options_and_the_launcher(wheel):
 
 @dataclass
 class Installed:
-    """The wheel in its own environment, which uses the dependencies of this interpreter."""
+    """The wheel in its own environment, which uses the packages installed for this interpreter."""
 
     environment: Path
     work: Path
@@ -98,7 +98,7 @@ def test_only_the_extra_brings_torch(wheel):
 
 
 def test_it_compares_systems_without_the_extra(installed):
-    """A comparison runs without the libraries for training, such as torch; `train` names the extra."""
+    """A comparison needs no libraries for training, such as torch. `train` names the missing extra."""
     block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
     (installed.packages / "light.py").write_text(block)
     (installed.packages / "light.pth").write_text("import light")

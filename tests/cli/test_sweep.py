@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.processes import start
 
-# A stand-in for the report records when it is called, and for which runs.
+# Replaces the report: each call appends the names of its runs to the page.
 APP = """
 import sys, types
 from pathlib import Path

@@ -59,7 +59,7 @@ class TestEvaluate:
         assert [row["detokenised"] for row in made] == texts
 
     def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
-        """The second pair is left out, since one of its sides is empty."""
+        """The second pair is left out, since its source sentence is empty."""
         (tmp_path / "s").write_text("the cat sees the dog .\n\na bird sings .\n")
         (tmp_path / "t").write_text("le chat voit le chien .\nx\nun oiseau chante .\n")
         (tmp_path / "gold").write_text("0-0 1-1 2-2 3-3 4p4 5-5\n\n0-0 1-1 2-2 3-3\n")

@@ -35,7 +35,7 @@ CHOSEN = [
     ("rnnsearch50_long", "tiny", "grammar", "cosine"),
     ("rnnsearch50_long", "laptop", "grammar", "general"),
 ]
-SIZES = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}  # of vocabularies; others: 30,000
+SIZES = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}  # (source, target) words; else 30,000
 
 
 @pytest.mark.parametrize(("experiment", "regime", "data", "scoring"), CHOSEN)
@@ -112,7 +112,7 @@ def test_the_papers_regime_is_the_papers(composer):
 
 
 def test_sizes_of_vocabularies(composer):
-    """A corpus sets sizes. A regime replaces them, and overrides replace both."""
+    """A data option sets the sizes. A regime replaces them, and overrides of sizes replace both."""
     for typed, sizes in {
         "tokenizer.source_size=66": (66, 3000),
         "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
@@ -124,7 +124,7 @@ def test_sizes_of_vocabularies(composer):
 
 
 def test_precedence(composer):
-    """The command line wins over the experiment, which wins over the regime, then the other groups."""
+    """From highest to lowest: the command line, the experiment, the regime, all other groups."""
     of = {
         typed: composer(*typed.split())
         for typed in (

@@ -40,7 +40,7 @@ def stored(composer):
     ],
 )
 def test_only_what_is_typed_changes(stored, typed, expected):
-    """`threads` and `trust` are never read from a checkpoint, since it may come from elsewhere."""
+    """`threads` and `trust` never come from a checkpoint, which may be someone else's."""
     config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
     before, after = (flatten(to_containers(each)) for each in (stored, config))
     assert {path: after[path] for path in expected} == expected

@@ -1,4 +1,4 @@
-"""Errors in code that a configuration names are one line, without Hydra's own text."""
+"""An error in code that a configuration names gives a message of one line, without Hydra's text."""
 
 from __future__ import annotations
 

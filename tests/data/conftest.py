@@ -14,14 +14,14 @@ WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "
 
 
 def sentence(number: int, length: int) -> str:
-    """A line of `length` words that differs from that of any other number below 10,000."""
+    """Returns `length` words. With four words or more, they differ for each number below 10,000."""
     digits = [int(digit) for digit in f"{number:04d}"]
     return " ".join(WORDS[(digits[place % 4] + place // 4) % 10] for place in range(length))
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, list[str]], str]:
-    """Writes lines to a file of the test's folder and returns its name."""
+    """Returns a function that writes lines to a file in the test's folder and returns its path."""
 
     def writer(name: str, lines: list[str]) -> str:
         path = tmp_path / name
@@ -33,7 +33,7 @@ def write(tmp_path: Path) -> Callable[[str, list[str]], str]:
 
 @pytest.fixture
 def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> Config:
-    """57 training pairs of 4 to 12 and 3 to 15 words, 7 development and 5 test pairs."""
+    """57 training pairs (4 to 12 source, 3 to 15 target words), 7 development and 5 test pairs."""
     lines: dict[str, Any] = {}
     for name, pairs, offset in (("train", 57, 0), ("valid", 7, 100), ("test", 5, 200)):
         numbers = range(offset, offset + pairs)

@@ -57,12 +57,12 @@ def test_every_pair_once_a_pass(
             assert len(rows) == 1 or len(rows) * longer[rows].max() <= size
         else:
             assert len(rows) == size
-        # No batch holds a pair twice unless it is larger than the corpus.
+        # No batch holds a pair twice unless the batch is larger than the corpus.
         assert np.bincount(rows).max() == -(-len(rows) // pairs)
         seen += rows
         update += 1
         assert schedule.epoch(update) == len(seen) / pairs
-    # A pool is sorted, so only the content of whole pools can be compared with the shuffled order.
+    # Each pool is sorted by length, so only the set of pairs in a whole pool can be compared.
     ends = len(seen) - len(seen) % schedule.pool_pairs
     stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
     for start in range(0, ends, schedule.pool_pairs):
@@ -92,7 +92,7 @@ def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
     sizes = sizes_of(50)
     schedule = TrainingSchedule(sizes, 4, 3, seed=8)
     longer = sizes.max(axis=1)
-    for first in (0, 3, 12):  # pool 4 spans the end of the first pass
+    for first in (0, 3, 12):  # the pool from batch 12 spans two passes
         lengths = np.concatenate([longer[schedule.rows(first + k)] for k in range(3)])
         assert (np.diff(lengths.astype(int)) >= 0).all()
     stream = np.tile(shuffle(50, 8), 2)
@@ -108,7 +108,7 @@ def test_random_order_shuffles_batches_not_sentences() -> None:
     batches = [[schedule.rows(k).tolist() for k in range(20)] for schedule in (ascending, random)]
     assert batches[0] != batches[1]
     assert sorted(batches[0]) == sorted(batches[1])
-    # the second pool holds the same pairs, in an order of its own
+    # the second pool holds the same pairs as the first, in a different order
     assert [random.rows(k).tolist() for k in range(20, 40)] != batches[1]
 
 
@@ -129,14 +129,15 @@ def test_shares_are_the_batch_and_of_equal_work(
         ]
         assert sorted(np.concatenate(shares)) == sorted(rows)
         assert np.ptp([len(share) for share in shares]) <= 1
-        # The words of shares with equally many pairs differ at most by longest minus shortest pair.
+        # The total lengths of shares with equally many pairs differ by at most the difference
+        # between the longest and the shortest pair.
         longer = sizes.max(axis=1)
         whole = [longer[share].sum() for share in shares if len(share) == len(shares[0])]
         assert np.ptp(whole) <= np.ptp(longer[rows])
 
 
 def test_batches_by_tokens_are_filled_evenly() -> None:
-    """Batches hold 94 % of the limit on average, and no pool ends with a small batch."""
+    """Batches hold at least 94 % of the limit on average, and no pool ends with a small batch."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
     schedule = TrainingSchedule(sizes, 1000, 20, seed=3, by_tokens=True)

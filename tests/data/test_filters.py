@@ -18,7 +18,7 @@ Pairs = list[tuple[str, str]]
 
 
 def random_pairs(seed: int, count: int) -> Pairs:
-    """Short lines of few words, so that every filter drops some."""
+    """Returns pairs of short lines of a few words, so that every filter drops some pairs."""
     draw = random.Random(seed)
     words = ["the", "cat", "sat", "жук", "λόγος", "12", "x" * 9, "é", "-"]
 
@@ -74,7 +74,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     assert counts["pairs"] + sum(dropped.values()) == 1500
     words = {word for source, _ in expected for word in source.split()}
     assert counts["source_types"] == len(words)
-    # A kept pair has the number of its line in the unfiltered file.
+    # A kept pair stores the number of its line in the unfiltered file.
     row = prepared.train[len(expected) - 1]
     assert pairs[row["line"]] == (" ".join(row["source"]), " ".join(row["target"]))
 

@@ -1,4 +1,4 @@
-"""Lightning gets the same batches after an interruption, and on any number of ranks."""
+"""Lightning gets the same batches with and without an interruption, and on any number of ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nmt.data.preparation import prepare
 
 
 class Recorder(pl.LightningModule):
-    """Records the rows of every batch, and has one weight that depends on them."""
+    """Records the rows of every batch, and has one weight that depends on the batches."""
 
     def __init__(self) -> None:
         super().__init__()

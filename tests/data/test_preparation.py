@@ -31,7 +31,7 @@ def lengths(split: Iterable[dict[str, Any]]) -> list[int]:
 
 
 def raw_text(config: Config, write: Write, *pairs: tuple[str, str], **options: Any) -> None:
-    """Replaces the training text by other pairs."""
+    """Replaces the training text by the given pairs."""
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
     config.data.train = TextConfig(write("raw.en", sources), write("raw.fr", targets), **options)
 
@@ -107,9 +107,9 @@ def test_only_what_changed_is_made_anew(config: Config) -> None:
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
 def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, kind: str) -> None:
-    """The vocabularies are those of another text.
+    """The given vocabularies were learned from a different text.
 
-    Restored from their state, as from a checkpoint, they select the same folder of the cache.
+    Vocabularies restored from the saved state select the same folder of the cache as the originals.
     """
     config.tokenizer.kind = kind
     config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
@@ -142,12 +142,12 @@ def test_subwords(config: Config, joint: bool) -> None:
     assert text.vocabularies[0].decode(row["source_ids"]) == row["source"]
     assert text.vocabularies[1].decode(row["target_ids"]) == row["target"]
     assert (text.vocabularies[0].state() == text.vocabularies[1].state()) == joint
-    # `data.max_length` counts words. Batches are sorted by length in subwords.
+    # `data.max_length` counts words, but batches are sorted by the number of subwords.
     assert max(lengths(text.train)) == 9
     assert text.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
     assert text.train.sizes.max() > 10
     assert text.train.counts["source_unknown"] == 0
-    # The NLL per word is the NLL divided by words, where `</s>` counts as a word.
+    # The NLL per word is the NLL divided by the number of words; `</s>` counts as a word.
     for split in (text.train, text.valid):
         batch = split.batch([3, 0, 2])
         assert batch.words == sum(len(split[number]["target"]) + 1 for number in (3, 0, 2))
@@ -192,7 +192,7 @@ def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
 ) -> None:
     config.data.languages = ["en", "vi"]
     prepared(config)
-    assert not caplog.messages  # no warning of missing rules, since the text is tokenised
+    assert not caplog.messages  # no warning, since the text is already tokenised
     raw_text(config, write, ("The cat.", "Con mèo."))
     text = prepared(config)
     assert "data.train: Moses has no rules for 'vi'" in caplog.messages[0]

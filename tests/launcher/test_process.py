@@ -115,7 +115,7 @@ def app(tmp_path: Path) -> App:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    """Here each job is a new interpreter; in the following tests it is a fork of the sweep."""
+    """Here each job is a new interpreter; in the following tests a job is a fork of the sweep."""
     code, output = app.sweep(SWEEP, "seed=3,1", hook="", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
@@ -125,7 +125,7 @@ def test_jobs_run_one_after_the_other_in_order(app):
         assert (result["num"], result["mode"]) == (number, "RUN")
         assert not {"-m", "--multirun"} & set(result["argv"])
         assert not {"SLURM_NTASKS", "SLURM_PROCID"} & set(result["environment"])
-    assert "hello from 3" in output  # one at a time: the output is shown as it comes
+    assert "hello from 3" in output  # a job that runs alone shows its output at once
     assert "hello from 1" in (app.folder / "s/1/console.log").read_text()
     assert "2 of 2 jobs finished, in s" in output
 
@@ -195,7 +195,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
     threads = [int(result["environment"]["OMP_NUM_THREADS"]) for result in results]
-    assert threads == [4, 4, 8, 8]  # 25 cores for three jobs at a time
+    assert threads == [4, 4, 8, 8]  # 8 of the 25 cores for each of three jobs, split among its GPUs
     for i, one in enumerate(results):
         for j, other in enumerate(results[:i]):
             if one["began"] < other["ended"] and other["began"] < one["ended"]:
@@ -214,7 +214,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
     assert app.sweep(SWEEP, "seed=1,2", "exit=0,3")[0] == 1
     before = app.results()
     assert sorted(before) == ["0", "2"]
-    # With another order and one more job, jobs keep their folders. The failed ones fail again.
+    # In a different order and with one more seed, the jobs keep their folders. Failed jobs fail again.
     code, output = app.sweep(SWEEP, "exit=3,0", "seed=9,2,1")
     assert code == 1
     assert "finished before" in output
@@ -228,7 +228,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
         {"seed=2", "exit=3", "resume=auto"},
         {"seed=9", "exit=3"},
     ]
-    # On a third start, resume=auto in the saved overrides does not make a job a different one.
+    # A third start finds the job again: the launcher ignores resume=auto in the saved overrides.
     app.sweep(SWEEP, "exit=3", "seed=1")
     assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 
@@ -250,7 +250,7 @@ def test_a_job_whose_configuration_has_changed_is_run_again(app):
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_finished_job_knows_another_text(composer, tmp_path, command):
-    """Only a training is compared with its text; an evaluation reads no training text."""
+    """The text of a training job is compared with the files; an evaluation reads no training text."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
         for side in ("en", "fr"):
@@ -317,7 +317,7 @@ def test_a_second_sweep_in_the_folder_is_refused_and_a_second_ctrl_c_kills(app):
 
 @pytest.mark.slow
 def test_a_sweep_over_devices_starts_each_rank_once(tmp_path):
-    """Lightning re-runs a job's command line for its other ranks."""
+    """Lightning runs the command line of a job again to start the job's other ranks."""
     devices = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1,2")
     typed = ("+experiment=rnnsearch50", *TINY, *devices, "hydra.sweep.dir='an odd, name'")
     ended = run("train", "-m", *typed, cwd=tmp_path, hook="fork_jobs()")

@@ -32,7 +32,7 @@ LINES = ["déjà vu", "zwei\u2028Zeilen\x85?", "", "alone\rhere", "\ufeffno end 
 
 @pytest.mark.parametrize("format_name", COMPRESS)
 def test_only_line_feeds_end_lines_of_any_format(tmp_path: Path, format_name: str) -> None:
-    """The first bytes determine the format. The file has two members, as after `cat a.gz b.gz`."""
+    """The first bytes tell a file's format. This file has two members, as after `cat a.gz b.gz`."""
     compress = COMPRESS[format_name]
     path = tmp_path / "text"
     path.write_bytes(compress(TEXT.encode()) + compress(b" of it\n"))
@@ -94,7 +94,7 @@ def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
     ended=st.booleans(),
 )
 def test_all_lines_come_in_order(lines, most, ended):
-    ended = ended or not lines or not lines[-1]  # otherwise the last line has no line feed
+    ended = ended or not lines or not lines[-1]  # if False, the last line has no line feed
     content = "\n".join([*lines, *[""] * ended]).encode() if lines else b""
     batches = list(batches_of_lines(io.BytesIO(content), most))
     assert all(1 <= len(batch) <= most for batch in batches)

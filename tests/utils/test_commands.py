@@ -13,7 +13,7 @@ from nmt.utils.commands import command_line, quoted
 
 
 def typed_back(line: str) -> list[str]:
-    """Returns the overrides that a program gets from a shell."""
+    """Returns the overrides that a program gets if the line is typed into a shell."""
     python, module, name, *overrides = shlex.split(line)
     assert (python, module, name[:4]) == ("python", "-m", "nmt.")
     return overrides

@@ -17,7 +17,7 @@ CARD = "NVIDIA Tesla V100"
 
 
 def machine(monkeypatch, *, cuda=False, mps=False, fault=None):
-    """Simulates a machine with these devices. Creating a tensor on its GPU raises `fault`, if given."""
+    """Simulates a machine with these devices. If `fault` is given, `torch.ones` raises it."""
     ones = torch.ones
 
     def work(*shape, device=None):

@@ -21,13 +21,13 @@ def test_the_commit_of_a_package(tmp_path):
     for folder in (package, copied):
         folder.mkdir()
         (folder / "__init__.py").write_text("a = 1\n")
-    assert git_commit(package) is None  # no repository
+    assert git_commit(package) is None  # not in a repository
     git_commit.cache_clear()
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "package")
     git(tmp_path, "commit", "-qm", "one")
     assert git_commit(package) == git(tmp_path, "rev-parse", "HEAD")
-    assert git_commit(copied) is None  # the package is inside another repository
+    assert git_commit(copied) is None  # the repository does not track this package
     git_commit.cache_clear()
     (package / "__init__.py").write_text("a = 2\n")
     assert git_commit(package) == f"{git(tmp_path, 'rev-parse', 'HEAD')}-dirty"

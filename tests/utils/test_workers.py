@@ -48,7 +48,7 @@ def test_an_error_ends_the_others():
 
 
 def test_weights_that_a_worker_casts_are_forgotten_with_its_own_autocast():
-    """Autocast would otherwise use the old casts after the weights have changed."""
+    """Autocast would otherwise use casts of the old weights after the weights have changed."""
     weight = torch.ones(2, 2, requires_grad=True)
 
     def work(_: int) -> None:
