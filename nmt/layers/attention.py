@@ -24,7 +24,7 @@ class AttentionOutput(NamedTuple):
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the softmax (B, K, S) over the positions where `mask` is True, 0 elsewhere, and log Z (B, K)."""
+    """Returns the softmax (B, K, S) over positions where `mask` is True (0 elsewhere), and log Z (B, K)."""
     scores = scores.masked_fill(~mask, -torch.inf)
     log_normaliser = scores.logsumexp(2)
     return torch.exp(scores - log_normaliser.unsqueeze(2)), log_normaliser
@@ -34,7 +34,8 @@ class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real positions j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
     There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) say
-    whether W_a and U_a exist. Where one is None, the function compares states or annotations as they are.
+    whether W_a and U_a exist. If W_a is None, queries are the states; if U_a is None, keys are the
+    annotations.
 
     Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1). `glorot` and `wide`
     use `xavier_uniform_`: useful alignments are then learnt within a few hundred updates.
@@ -66,7 +67,7 @@ class Attention(nn.Module):
         return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence with its K states (B, K, H)."""
+        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
         scores = self.scores(state, memory.keys)
         weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
@@ -74,9 +75,9 @@ class Attention(nn.Module):
     def scores(self, state: Tensor, keys: Tensor | None) -> Tensor:
         """Returns e_ij (B, K, S) for K states per sentence (B, K, H) and the `keys` (B, S, N).
 
-        They are computed in at least float32:
-        bfloat16 resolves scores near 100 only to 0.5, and its tanh is several times slower on a CPU.
-        Raises ValueError if the scoring function returns another shape.
+        Scores are computed in float32 or float64: bfloat16 resolves scores near 100 only to 0.5, and
+        tanh of bfloat16 is several times slower on a CPU. Raises ValueError if the scores have another
+        shape.
         """
         assert keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)

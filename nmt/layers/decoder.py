@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """Returns the output of an encoder, and the keys of attention that are computed from it."""
+        """Returns the output of an encoder with the keys of attention, computed from the annotations."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:
@@ -83,8 +83,8 @@ class Decoder(nn.Module):
     def begin(self, memory: Memory) -> tuple[Any, DecoderState]:
         """Returns the memory that `step` takes, and the initial state.
 
-        A subclass may prepare a memory of another type here, and return another output from `step`.
-        Both are named tuples of tensors or None, so that `select` and `reorder` work.
+        A subclass may use other types for the memory and for the attention output of `step`. These
+        types must be named tuples of tensors or None, so that `select` and `reorder` work.
         """
         return memory, self.initial(memory)
 
@@ -95,7 +95,7 @@ class Decoder(nn.Module):
         return self.readout(hidden, state.embedding, attended.context), attended
 
     def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
-        """Returns the state that follows y_i = `word` (B, K), given the c_i of the same step."""
+        """Returns the state that follows y_i = `word` (B, K), given c_i (in `attended`) of this step."""
         embedded = self.dropout(self.embedding(word))
         unit_input = embedded if self.state_input == "current" else state.embedding
         hidden = self.unit(state.hidden, self.unit.project(unit_input), attended.context)

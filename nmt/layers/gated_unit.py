@@ -1,8 +1,8 @@
 """The gated hidden unit (Cho et al. 2014; appendix A.1.1 of Bahdanau, Cho and Bengio 2015).
 
-Not `torch.nn.GRU`: r multiplies s before U does, and z multiplies the candidate, not the old state.
+It is not `torch.nn.GRU`: r multiplies s before U does, and z multiplies the candidate, not the old state.
 
-E embedding size, H state size, A annotation (context) size. Stacked matrices hold blocks z, r, s̃.
+E embedding size, H state size, A annotation (context) size. Stacked matrices hold the blocks of z, r and s̃, in this order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class GatedUnit(Unit):
         r = σ(W_r e + U_r s + C_r c + b_r)
         s̃ = tanh(W e + U (r∘s) + C c + b)
 
-    The terms in c are absent if `context` is 0. `U_gates` (2H, H) stacks U_z and U_r, `U` is (H, H).
+    The terms in c are absent if the size `context` is 0. `U_gates` (2H, H) stacks U_z and U_r, `U` is (H, H).
     `Unit` describes the other parameters.
     """
 
@@ -49,7 +49,7 @@ class GatedUnit(Unit):
 
         Where `real` (..., bool) is False, the state keeps its exact value.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # for sums and gates
+        projected = projected.to(accumulate_dtype(projected.dtype))  # not 16 bits
         if context is not None:
             projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)

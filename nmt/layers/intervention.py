@@ -17,7 +17,7 @@ INTERVENTIONS = ("uniform", "argmax", "shifted")
 
 
 class Intervention(nn.Module):
-    """An attention that replaces its weights at every step before it computes c_i = Σ_j α_ij h_j:
+    """An attention that replaces its weights at every step, before it computes c_i = Σ_j α_ij h_j:
 
         uniform    equal weights at all T_x real positions: c_i is the mean of the annotations
         argmax     weight 1 at the position of the largest weight
@@ -38,7 +38,7 @@ class Intervention(nn.Module):
         return self.attention.keys(annotations)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence with its K states (B, K, H)."""
+        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
         attended = self.attention(state, memory)
         weights = self.replace_weights(attended.weights, memory.mask)
         context = torch.bmm(weights, memory.annotations)

@@ -24,13 +24,13 @@ class LocalAttention(Attention):
 
     Positions j are counted from 1. T_x counts `</s>`. The standard deviation of the Gaussian is D / 2.
     The softmax is over the positions in the window. As in Luong et al., c_i is computed from the a_ij
-    without normalisation. Their sum is between e^-2 and 1. Only the returned weights are normalised:
+    without normalisation. Σ_j a_ij is between e^-2 and 1. Only the returned weights are normalised:
     α_ij = a_ij / Σ_j a_ij. The returned log Z_i is such that log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
-    The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. Their initial values are from
-    N(0, 0.01²) under `paper`, from `xavier_uniform_` otherwise. They are small, so that the sigmoid is
-    near 1/2 at first, and every window starts near the middle of the sentence. Raises ValueError for a
-    `window` (D) below 1.
+    The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. The initial W_p and v_p come from
+    N(0, 0.01²) under `paper`, otherwise from `xavier_uniform_`. These values are small, so that the
+    sigmoid is near 1/2 at first, and every window starts near the middle of the sentence. Raises
+    ValueError for a `window` (D) below 1.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LocalAttention(Attention):
             return mask.sum(1, keepdim=True) * torch.sigmoid(features @ self.v_p.to(dtype))
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence with its K states (B, K, H)."""
+        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
         scores = self.scores(state, memory.keys)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre

@@ -2,7 +2,7 @@
 
 This unit is not in the paper. The paper's unit is `nmt.layers.gated_unit.GatedUnit`. The LSTM has no peepholes.
 
-H state size, A annotation (context) size. Stacked matrices hold blocks i, f, o, g.
+H state size, A annotation (context) size. Stacked matrices hold the blocks of i, f, o and g, in this order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LstmUnit(Unit):
         o = σ(W_o e + U_o h + C_o c + b_o)
         g = tanh(W e + U h + C c + b)
 
-    The terms in c are absent if `context` is 0. A state is [h; m] (2H); its `output` is h. The initial
+    The terms in c are absent if the size `context` is 0. A state is [h; m] (2H); its `output` is h. The initial
     b_f is 1, so that the cell state is kept until the unit learns to forget (Gers et al., 2000).
     """
 

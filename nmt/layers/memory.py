@@ -23,7 +23,7 @@ class Memory(NamedTuple):
 
 
 def select(fields: Fields, rows: Tensor) -> Fields:
-    """Returns the sentences `fields[rows]` of a memory, a state or an attention output."""
+    """Returns the sentences with indices `rows` of a memory, a state or an attention output."""
     return _each(fields, lambda field: field[rows])
 
 

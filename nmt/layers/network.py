@@ -58,7 +58,7 @@ class Network(nn.Module):
 
     @property
     def attends(self) -> bool:
-        """Whether the decoder has attention: only then does it have a scoring function and weights."""
+        """Whether the decoder has attention, and thus a scoring function and attention weights."""
         return self.decoder.context.scoring is not None
 
     @property

@@ -15,5 +15,5 @@ def compute_dtype(parameter: Tensor) -> torch.dtype:
 
 
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns `dtype`, or float32 if it has 16 bits, which are too few for sums over many steps."""
+    """Returns float32 for a 16-bit `dtype`, too coarse for sums over many steps; otherwise `dtype`."""
     return torch.promote_types(dtype, torch.float32)

@@ -1,8 +1,8 @@
 """Scoring functions of attention: how well each annotation matches a query (A.1.2, and other papers).
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
-constructor takes the sizes Q and N. It needs no method but `forward`, and gets no mask. The class
-attribute `projections` names what `Attention` projects before it calls the function:
+constructor takes the sizes Q and N. The module needs only the method `forward`, and gets no mask. The
+class attribute `projections` names what `Attention` projects before it calls the function:
 
     projections = ("query", "keys")    q = W_a s, k = U_a h, both of size `alignment` (default)
     projections = ("query",)           q = W_a s, of annotation size, k = h
@@ -39,7 +39,7 @@ def query_and_key_sizes(
     Args:
         hidden: size of a state (H).
         annotation: size of an annotation (A).
-        alignment: size of the space into which both are projected.
+        alignment: size of a query and of a key, if both are projected.
     """
     projected = projections_of(scoring)
     if projected == BOTH:
@@ -74,8 +74,9 @@ class Additive(nn.Module):
 class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
-    It has no parameters. W_a and U_a are initialised as for `Additive`. Under `paper` both are small,
-    and so are the first scores. Neither may be 0, since each is a factor of the other's gradient.
+    It has no parameters. W_a and U_a are initialised as for `Additive`. Under `paper` both matrices are
+    small, and so are the first scores. Neither matrix may be 0, since the gradient of W_a has the factor
+    U_a, and the gradient of U_a has the factor W_a.
 
     q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j: `Dot` is `General` with a matrix of rank at most N.
     """

@@ -1,7 +1,7 @@
 """The models of the paper, as Lightning trains them.
 
-`networks` and `ensemble` build networks that translate, without Lightning. Only `nmt.models.RNNsearch`,
-`RNNencdec` and `Translator` import it.
+`nmt.models.networks` and `nmt.models.ensemble` build networks for translation without Lightning. Only
+the classes `RNNsearch`, `RNNencdec` and `Translator` import Lightning.
 """
 
 from typing import TYPE_CHECKING, Any

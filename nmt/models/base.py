@@ -35,22 +35,22 @@ log = logging.getLogger(__name__)
 class Translator(pl.LightningModule, ABC):
     """Trains p(y | x), which `network` computes.
 
-    A model is a subclass with a static method `parts`, which returns the encoder and the decoder's
-    context.
+    A model is a subclass with a static method `parts`, which returns the encoder and the module that
+    computes the decoder's context.
 
     Args:
-        config: the whole configuration of a training, as plain dictionaries and lists; a checkpoint
-            holds it as hyperparameters.
-        source_size, target_size: symbols of the vocabularies, `</s>` and `<unk>` included.
+        config: the whole configuration of a training, as plain dictionaries and lists. Checkpoints
+            store this configuration as hyperparameters.
+        source_size, target_size: number of symbols of each vocabulary, `</s>` and `<unk>` included.
 
     Attributes:
         config: the same configuration as validated objects.
-        network: the `nmt.layers.Network`; translating needs nothing else of the model.
+        network: the `nmt.layers.Network`, which is all that translation needs.
         graphs: the CUDA graphs that compute the training loss.
         vocabularies: source and target vocabulary, from the trainer's data module or a checkpoint.
-        way: what computes the updates of a training on a GPU; None before the first one.
-        kernels_failed: whether a kernel had failed when the checkpoint was written.
-        description: further entries of a checkpoint's `nmt`, as plain containers.
+        way: whether kernels and CUDA graphs compute the updates; None before this is chosen.
+        kernels_failed: whether a kernel had failed when the loaded checkpoint was written.
+        description: further entries for `nmt` in a checkpoint, as plain containers.
     """
 
     def __init__(self, config: dict[str, Any], source_size: int, target_size: int) -> None:
@@ -71,7 +71,7 @@ class Translator(pl.LightningModule, ABC):
     @staticmethod
     @abstractmethod
     def parts(model: ModelConfig, source_size: int) -> Parts:
-        """Returns the encoder, and the context that the decoder forms from its annotations."""
+        """Returns the encoder, and the module that computes the decoder's context from annotations."""
 
     def forward(self, batch: Batch) -> Likelihood:
         """Returns the likelihood of the given translations, with readouts and attention."""
@@ -85,14 +85,14 @@ class Translator(pl.LightningModule, ABC):
         return {
             "loss": nll * batch.weight,
             "words": batch.words,
-            # created on the device: a copy from pageable host memory synchronizes the GPU
+            # created on the device: a copy from pageable host memory would synchronize the GPU
             "sentences": torch.full_like(batch.words, len(batch.rows)),
         }
 
     def _log_nll(self, nll: Tensor, batch: Batch, index: int) -> None:
         """Logs the NLL per word of all updates since the last log entry.
 
-        The NLL of one update is biased by length, because batches of a pool come in order of length.
+        One update has sentences of similar length, so its NLL alone would be biased by this length.
         """
         if self._trainer is None:
             return
@@ -115,7 +115,7 @@ class Translator(pl.LightningModule, ABC):
         self._measure({f"test/{name}": pairs for name, pairs in tests.items()})
 
     def _measure(self, splits: dict[str, Pairs | None], translated: int | None = None) -> None:
-        """Creates the metrics of each text; `splits` is keyed by the prefix of its logged names."""
+        """Creates the metrics of each text. The keys of `splits` are prefixes of the logged names."""
         metrics = [HeldOutMetrics(self.config, *split, translated) for split in splits.items()]
         self.held_out = nn.ModuleList(metrics).to(self.device)
 
@@ -124,7 +124,7 @@ class Translator(pl.LightningModule, ABC):
     ) -> dict[str, Likelihood] | None:
         """Adds a batch to the metrics of its text, and returns the likelihood of its pairs.
 
-        Translations are decoded greedily. Returns None for a rank's empty share of the sentences.
+        Translations are decoded greedily. Returns None if this rank has no sentences.
         """
         if not len(batch.rows):
             return None
@@ -170,7 +170,7 @@ class Translator(pl.LightningModule, ABC):
             self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:
-        """Drops CUDA graphs: Lightning frees the tensors they use, and a test needs their memory."""
+        """Drops CUDA graphs: Lightning frees the tensors that graphs use, and a test needs the memory."""
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
@@ -179,14 +179,14 @@ class Translator(pl.LightningModule, ABC):
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
 
     def choose_way(self) -> Way:
-        """Chooses kernels and graphs for the updates on a GPU, the same on all devices.
+        """Chooses whether updates on a GPU use kernels and graphs. All devices get the same choice.
 
-        A resumed run keeps the choice in its checkpoint, if the configuration allows it. In a new run,
-        rank 0 times the possible ways on a batch of medium length.
+        A resumed run keeps the choice in its checkpoint, if the configuration allows this choice. In a
+        new run, rank 0 times the possible ways on a batch of medium length.
         """
         trainer, backend = self._trainer, backend_of(self.network)
         usable = backend.has_kernels(self.network.device)
-        if trainer is not None:  # ranks with other kernels would round their updates differently
+        if trainer is not None:  # ranks with different kernels would round updates differently
             usable = trainer.strategy.reduce_boolean_decision(usable)
         model = self.config.model
         ways = possible_ways(model.kernels, model.graphs, usable, is_fused(self.network))
@@ -204,7 +204,7 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        self.kernels_failed &= model.kernels == "auto"  # with `true`, tries failed kernels again
+        self.kernels_failed &= model.kernels == "auto"  # `model.kernels=true` tries failed kernels again
         backend.kernels = self.way.kernels and not self.kernels_failed
         log.info("updates are computed with %s", Way(backend.kernels, self.way.graphs))
         if trainer is not None and largest is not None and self.way.graphs:
@@ -213,10 +213,10 @@ class Translator(pl.LightningModule, ABC):
         return self.way
 
     def _updates(self) -> int:
-        """Returns the number of updates that the trainer plans; the learning-rate schedule spans them.
+        """Returns the planned number of updates, which is the length of the learning-rate schedule.
 
-        Lightning's `estimated_stepping_batches` would start the loader before a resumed run knows its
-        update.
+        Lightning's `estimated_stepping_batches` would start the data loader before a resumed run knows
+        how many updates are done.
         """
         limits = [self.config.trainer["max_steps"]]
         if self._trainer is not None:
@@ -228,7 +228,7 @@ class Translator(pl.LightningModule, ABC):
         return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds version, vocabularies, `description`, and the sums of all devices since the last log."""
+        """Adds version, vocabularies, `description`, `way`, and the log sums of all devices."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = {"version": nmt.__version__, **self.description}
@@ -243,8 +243,8 @@ class Translator(pl.LightningModule, ABC):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restores the vocabularies, and on rank 0 the sums since the last log entry.
 
-        Lightning would also restore the settings of the stored optimizer. If the configuration has other
-        settings, they replace the stored ones.
+        Lightning restores the optimizer with its stored settings. If the settings in the configuration
+        differ, they replace the stored settings.
         """
         stored = checkpoint["nmt"]
         if "way" in stored:
@@ -264,13 +264,13 @@ class Translator(pl.LightningModule, ABC):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *options: Any, **named: Any) -> Any:
-        """Returns the trained model, as Lightning loads it; raises InputError as `read_checkpoint`."""
+        """Returns the trained model, loaded by Lightning. `read_checkpoint` checks the file first."""
         read_checkpoint(checkpoint_path, named.pop("trust", ()))
         return super().load_from_checkpoint(checkpoint_path, *options, **named)
 
 
 class RNNsearch(Translator):
-    """Predicts each target word from its own expected annotation c_i = Σ_j α_ij h_j."""
+    """Predicts each target word from a context of its own, c_i = Σ_j α_ij h_j."""
 
     parts = staticmethod(rnnsearch)
 

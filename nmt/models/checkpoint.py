@@ -1,11 +1,11 @@
-"""The checkpoint format: Lightning's, plus what translating elsewhere needs.
+"""The checkpoint format: Lightning's format, plus all that translation on another machine needs.
 
 `hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
 `version` (of this program), `source_vocabulary` and `target_vocabulary` (their states), `fingerprint`
 (of the training and development text), `overrides` (of the command line) and, on a GPU, `way` (whether
 updates use `kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its
 best checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
-and shortlists of words, `dictionary` (source word to target word). All are plain containers.
+and word vocabularies, `dictionary` (source word to target word). All entries are plain containers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ KEY = "nmt"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a checkpoint: everything that translating elsewhere needs.
+    """The content of a checkpoint: all that translation on another machine needs.
 
     Attributes:
         vocabularies: source and target vocabulary.
         update: number of updates so far.
         weights: state_dict of the LightningModule.
-        about: the entries of `nmt`; `outcome` is empty and `dictionary` None if the checkpoint has none.
+        about: the entries of `nmt`; if missing, `outcome` is empty and `dictionary` None.
     """
 
     path: Path
@@ -51,7 +51,9 @@ class Checkpoint:
     about: dict[str, Any]
 
     def network(self, config: Config | None = None) -> Network:
-        """Returns the trained network on the CPU, in evaluation mode; `config` replaces the stored one.
+        """Returns the trained network on the CPU, in evaluation mode.
+
+        `config` replaces the stored configuration.
 
         Raises:
             InputError: if the network cannot be built, or the weights do not fit it.
@@ -84,8 +86,8 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     """Reads a checkpoint as data, without running any code from it.
 
     Raises:
-        InputError: if the file is missing, damaged or not a checkpoint of nmt, or names code outside
-            `nmt` and `trust`; names file and field.
+        InputError: if the file is missing, damaged or not a checkpoint of nmt, if its configuration is
+            wrong, or if it names code that is neither in `nmt` nor in `trust`.
     """
     path = Path(path)
     if not path.is_file():
@@ -94,12 +96,12 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they concern types that no checkpoint of nmt contains
+            warnings.simplefilter("ignore")  # warnings concern types that no checkpoint of nmt contains
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]
         source, target = (load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target"))
-    except Exception as error:  # torch's own message would advise to load it unsafely
+    except Exception as error:  # torch's message would advise to load the file unsafely
         raise InputError(
             f"checkpoint={path}: damaged, or not a checkpoint of nmt; "
             "a run folder has them in checkpoints/, such as best.ckpt"

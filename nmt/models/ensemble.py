@@ -21,8 +21,8 @@ class Ensemble(nn.Module):
     """p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x), with the interface of a `Network`.
 
     The members share their vocabularies; everything else may differ. Attention weights and
-    log-normalisers are means over the members that have attention, so that e_ij = log α_ij + log Z_i
-    is no member's energy.
+    log-normalisers are means over the members that have attention. So log α_ij + log Z_i is not the
+    attention score e_ij of any member.
     """
 
     def __init__(self, members: Sequence[Network]) -> None:
@@ -32,7 +32,7 @@ class Ensemble(nn.Module):
 
     @property
     def attends(self) -> bool:
-        """Whether some member has attention."""
+        """Whether at least one member has attention."""
         return any(member.attends for member in self.networks)
 
     @property
@@ -77,6 +77,6 @@ def mean_log_probability(logits: Iterable[Tensor]) -> Tensor:
 
 
 def _mean(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Returns the mean of the items that are not None; None if there are none."""
+    """Returns the mean of the items that are not None; None if all items are None."""
     known = [tensor.float() for tensor in tensors if tensor is not None]
     return torch.stack(known).mean(0) if known else None

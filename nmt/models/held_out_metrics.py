@@ -26,7 +26,7 @@ SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
 class Sums(Metric):
-    """Sums `size` numbers in float64, over updates and devices."""
+    """Keeps `size` sums in float64, over all calls of `update` and all devices."""
 
     values: Tensor  # (size,)
 
@@ -35,7 +35,7 @@ class Sums(Metric):
         self.add_state("values", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, *numbers: Tensor) -> None:
-        """Adds one number () to each sum, from the first on; later sums may be left out."""
+        """Adds number n () to sum n. With fewer numbers than sums, the last sums do not change."""
         added = torch.stack([number.to(self.values) for number in numbers])
         self.values[: len(added)] += added
 
@@ -52,8 +52,9 @@ class HeldOutMetrics(nn.Module):
     Args:
         config: `evaluation`, `search.max_ratio` and the gold alignments of `data` are used.
         name: `valid`, or `test/` and the name of a test set.
-        split: the text that the rows of batches index; None measures only NLL and attention.
-        translated: how many of the first sentences to translate for BLEU; None: all.
+        split: the text; `batch.rows` are indices into it. If None, only NLL and attention statistics
+            are measured.
+        translated: number of sentences to translate for BLEU, from the first on; None: all.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class HeldOutMetrics(nn.Module):
         return scores
 
     def _add_alignments(self, batch: Batch, weights: np.ndarray, split: Pairs) -> None:
-        """Compares links with the gold alignment, for sentences that have one."""
+        """Compares the links of the attention with the gold alignment, where a sentence has one."""
         for row, sentence in zip(batch.rows.tolist(), weights, strict=True):
             pair = split[row]
             gold = gold_links(pair, self.text, f"data.{self.name.replace('/', '.')}")
@@ -136,7 +137,7 @@ class HeldOutMetrics(nn.Module):
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
-    """Returns the number of target symbols, and the sums of `ATTENTION` over weights (B, T, S)."""
+    """Returns the number of target symbols, and over them the sums of `ATTENTION`; weights are (B, T, S)."""
     last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
     shares = []
     for position in (last, (last - 1).clamp(min=0)):

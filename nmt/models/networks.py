@@ -31,7 +31,7 @@ Parts = tuple[Encoder, Attention | FixedContext]
 
 
 def build_model(config: Config, source_size: int, target_size: int) -> Any:
-    """Returns the `Translator` of a configuration, freshly initialised (seed before calling).
+    """Returns the `Translator` of a configuration, with random weights (set the seed before the call).
 
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
@@ -43,9 +43,9 @@ def build_model(config: Config, source_size: int, target_size: int) -> Any:
 
 
 def build_network(config: Config, source_size: int, target_size: int) -> Network:
-    """Returns the network of a configuration, freshly initialised (seed before calling).
+    """Returns the network of a configuration, with random weights (set the seed before the call).
 
-    Imports no Lightning, unless `model._target_` names a `Translator` of another package.
+    Does not import Lightning, unless `model._target_` names a `Translator` of another package.
 
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
@@ -59,7 +59,7 @@ def build_network(config: Config, source_size: int, target_size: int) -> Network
 
 
 def assemble(config: Config, parts: Parts, target_size: int) -> Network:
-    """Builds and initialises the network of an encoder and a context, with the options of `config`."""
+    """Builds and initialises a network from an encoder and a context module, with the options of `config`."""
     model, (encoder, context) = config.model, parts
     decoder = Decoder(
         target_size,
@@ -80,7 +80,7 @@ def assemble(config: Config, parts: Parts, target_size: int) -> Network:
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:
-    """Returns a bidirectional encoder, unless `model.encoder` names another, and attention (section 3)."""
+    """Returns attention and an encoder, bidirectional unless `model.encoder` names a class (section 3)."""
     encoder = make_encoder(model, source_size, BidirectionalEncoder)
     return encoder, make_attention(model, encoder.size)
 
@@ -100,7 +100,7 @@ PARTS = {"nmt.models.RNNsearch": rnnsearch, "nmt.models.RNNencdec": rnnencdec}
 
 
 def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -> Encoder:
-    """Creates the encoder of `model.encoder`."""
+    """Creates the encoder that `model.encoder` names, or else a `default` encoder."""
     sizes = (source_size, model.embedding, model.hidden)
     unit = partial(make, "model.unit", model.unit, GatedUnit)
     options = {"dropout": model.dropout, "unit": unit}
@@ -109,7 +109,7 @@ def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -
 
 
 def make_attention(model: ModelConfig, annotation: int) -> Attention:
-    """Creates `model.attention` with `model.scoring`; `annotation` is the size of an annotation."""
+    """Creates attention from `model.attention` and `model.scoring`; `annotation` is an annotation's size."""
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
     scorer = named_class("model.scoring", model.scoring, Additive)
@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """Creates an object of the class that a section names; its other keys are further arguments."""
+    """Creates an object of the class that a section names, with the section's other keys as arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)
@@ -132,7 +132,7 @@ def make(
 
 
 def named_class(where: str, section: dict[str, Any] | None, default: type[Any]) -> type[Any]:
-    """Returns the class that a section of the configuration names by `_target_`.
+    """Returns the class that `_target_` of a section names; without `_target_`, returns `default`.
 
     Raises:
         InputError: if there is no such class.

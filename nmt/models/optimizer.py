@@ -1,7 +1,7 @@
 """Creates optimizers and learning-rate schedules from the classes that a configuration names.
 
 A schedule is called with the optimizer, its arguments from the configuration, and `updates` (the number
-of updates of the run) if its signature has that parameter. It steps once per update.
+of updates of the run) if its signature has that parameter. The schedule steps once per update.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from nmt.config.code import errors_naming
 from nmt.config.schema import OptimizerConfig
 
-FASTEST = {  # torch's fastest implementation of the same update
+FASTEST = {  # options that choose torch's fastest implementation of an optimizer
     "torch.optim.Adadelta": {"foreach": True},
     "torch.optim.Adam": {"fused": True},
     "torch.optim.AdamW": {"fused": True},
@@ -32,7 +32,8 @@ def make_optimizer(
 ) -> Any:
     """Returns an optimizer and its schedule, which steps once per update, in Lightning's format.
 
-    With `kernels`, `FusedAdadelta` replaces `torch.optim.Adadelta` where it can.
+    With `kernels`, `FusedAdadelta` replaces `torch.optim.Adadelta` if it supports the parameters and
+    options.
 
     Raises:
         InputError: if a class does not exist or refuses its arguments.
@@ -51,9 +52,9 @@ def make_optimizer(
 
 
 def replace_optimizer(checkpoint: dict[str, Any], made: dict[str, Any], same_class: bool) -> None:
-    """Puts another optimizer and schedule, as `make_optimizer` returns them, into a checkpoint.
+    """Replaces the optimizer and schedule in a checkpoint by `made`, a result of `make_optimizer`.
 
-    The schedule is advanced to the checkpoint's update. An optimizer of the same class keeps its state.
+    The schedule advances to the checkpoint's update. With `same_class`, the stored optimizer state stays.
     """
     schedule = made["lr_scheduler"]["scheduler"]
     with warnings.catch_warnings():
@@ -90,14 +91,14 @@ def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """`optimizer.lr`, after warm-up."""
+    """Stays at `optimizer.lr` after warm-up."""
     return _warm(optimizer, warmup, lambda update: 1.0)
 
 
 def linear(
     optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
 ) -> LambdaLR:
-    """Falls linearly from `optimizer.lr` to 0 at the last update, after a share `decay_from` of the updates."""
+    """Stays at `optimizer.lr` for a share `decay_from` of the updates, then falls linearly to 0 at the last."""
     if updates < 1:
         raise ValueError("needs trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)
@@ -109,10 +110,10 @@ def linear(
 
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """`optimizer.lr` at the end of warm-up, then falls as 1 / sqrt(update)."""
+    """Reaches `optimizer.lr` at the end of warm-up, then falls as 1 / sqrt(update)."""
     return _warm(optimizer, warmup, lambda update: (max(warmup, 1) / max(update + 1, 1)) ** 0.5)
 
 
 def _warm(optimizer: Optimizer, warmup: int, share: Callable[[int], float]) -> LambdaLR:
-    """Rises linearly over the first `warmup` updates, then is `share(update)` of the learning rate."""
+    """Rises linearly to `optimizer.lr` in `warmup` updates, then is `share(update)` times `optimizer.lr`."""
     return LambdaLR(optimizer, lambda n: (n + 1) / warmup if n < warmup else share(n))

@@ -20,12 +20,13 @@ from nmt.evaluation.scores.bleu import WIDTH
 class ScoreByLength(Metric):
     """A score of all sentences and of each length bucket, from statistics of sentences.
 
-    The state is their sums over updates and processes, in float64. Sums of integers are exact, so that
-    the result does not depend on which process has which sentence.
+    The state holds the sums of these statistics for each bucket, over all calls of `update` and all
+    processes, in float64. Sums of integers are exact, so the result does not depend on which process
+    has which sentence.
 
     Args:
         score: key of a score, such as `alignment_error_rate`.
-        width: F, the number of its statistics.
+        width: F, the number of statistics per sentence that this score needs.
         edges: last length of each bucket; longer sentences form the open bucket.
 
     >>> metric = ScoreByLength(edges=[10, 20])
@@ -51,7 +52,7 @@ class ScoreByLength(Metric):
         self.add_state("sentences", zeros[:, 0].clone(), dist_reduce_fx="sum")
 
     def update(self, statistics: Tensor, lengths: Tensor) -> None:
-        """Adds sentences: their statistics (B, F), and the lengths (B,) that select the bucket."""
+        """Adds B sentences: their statistics (B, F), and their lengths (B,), which select the buckets."""
         rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.sums.device)
         self.sums.index_add_(0, rows, statistics.to(self.sums))
         self.sentences.index_add_(0, rows, torch.ones_like(rows).to(self.sentences))

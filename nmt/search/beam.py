@@ -2,9 +2,9 @@
 
 B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary size.
 
-The device computes. NumPy keeps totals, beam widths and parents of hypotheses. Each step waits for
-one copy from the device and queues a few copies to it. All K hypotheses of a sentence share one copy
-of its annotations. Finished sentences leave the batch.
+The device runs the model. On the host, NumPy arrays hold the totals, beam widths and parents of
+hypotheses. Each step waits for one copy from the device, and queues a few copies to the device. All K
+hypotheses of a sentence share one copy of the annotations. Finished sentences leave the batch.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Searchable(Protocol):
 class _Sentence:
     """The bookkeeping of one sentence."""
 
-    limit: int  # largest number of symbols, with </s>
-    minimum: int  # smallest number of words before </s>
+    limit: int  # maximum number of symbols, with </s>
+    minimum: int  # minimum number of words before </s>
     finished: list[Hypothesis] = field(default_factory=list)
     open: list[Hypothesis] = field(default_factory=list)  # unfinished when the search stopped
 
@@ -90,10 +90,10 @@ def beam_search(
 
     Each step keeps the best continuations of a sentence's hypotheses, as many as the beam is wide.
     A finished hypothesis leaves the beam, which shrinks by one. The search of a sentence ends when
-    its beam is empty, after max_ratio * T_x steps, or as soon as no open hypothesis can overtake the
-    finished ones to return. T_x counts the source symbols, with `</s>`. Hypotheses are ranked by
-    the sum of log-probabilities / length^length_penalty, where length counts the written symbols,
-    with `</s>`. Open hypotheses come after all finished ones. Ties go to the lower word index.
+    its beam is empty, after max_ratio * T_x steps, or as soon as no open hypothesis can still be among
+    the `nbest` best. T_x counts the source symbols, with `</s>`. Hypotheses are ranked by the sum of
+    log-probabilities / length^length_penalty, where length counts the written symbols, with `</s>`.
+    Open (unfinished) hypotheses come after all finished ones. Ties go to the lower word index.
 
     Args:
         model: in evaluation mode.
@@ -101,7 +101,7 @@ def beam_search(
         mask: (B, S) bool, True on real positions.
         settings: uses beam_size, nbest, max_ratio, min_ratio (no `</s>` before
             floor(min_ratio * T_x) words) and length_penalty.
-        forbid_unknown: never write `<unk>`. Forbidden words keep their share of the probability.
+        forbid_unknown: whether never to write `<unk>`. Other words keep their probabilities.
 
     Returns:
         For each sentence up to `nbest` hypotheses, best first.
@@ -161,7 +161,7 @@ def beam_search(
 
 
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:
-    """Returns log p / length^p, by which hypotheses are ranked; `length` counts `</s>`, too."""
+    """Returns the rank, log-probability / length^length_penalty; `length` counts `</s>`, too."""
     return log_probability / length**length_penalty
 
 
@@ -176,7 +176,7 @@ def _floor(steps: float) -> int:
 
 
 def _open_slots(totals: np.ndarray) -> np.ndarray:
-    """Returns slots (B, K'): the open hypotheses of each sentence first, in their order."""
+    """Returns the slots (B, K') of open hypotheses in order; other slots fill up shorter rows."""
     is_open = totals > -np.inf
     return np.argsort(~is_open, axis=1, kind="stable")[:, : is_open.sum(1).max()]
 
@@ -185,7 +185,8 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
     """Whether another step can change the hypotheses to return for a sentence.
 
     An open hypothesis loses probability with every word, and gains most from the division by
-    length^p at the last step. If even that rank is below the finished ones, the search can stop.
+    length^length_penalty at the last step. If even this best possible rank is below the ranks of the
+    `nbest` best finished hypotheses, the search can stop.
     """
     if step >= sentence.limit or best_open == -np.inf:
         return False

@@ -11,10 +11,10 @@ hypothesis, six words in two stripes of three, and W = 2:
     stripe 1    word 3: 8  word 4: 3  word 5: 6
     best        8          9          6           inspect cells 1 and 0
 
-The best W words are in the best W cells: for any other cell, each of these W cells has a word at least as
-good as all of its own. Here words 1 and 3 are kept, and no word of cell 2 exceeds 6. So only the words of
-the best cells are copied to the host and sorted there, in float64. If rounding or ties could bring in
-another cell, all words of the sentence are sorted.
+The best W words are in the best W cells: each of these W cells has a word that is at least as good as
+every word of any other cell. Here words 1 and 3 are kept, and no word of cell 2 exceeds 6. So only the
+words of the best cells are copied to the host and sorted there, in float64. If a word of another cell
+could be among the best because of rounding or ties, all words of the sentence are sorted.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from nmt.utils.devices import queued
 from nmt.utils.errors import RunError
 
 STRIPES = 16  # more stripes: fewer cells to compare, but more words per cell to sort
-SPARE = 4  # cells beyond the beam width: with them, most ties need no sorting of all words
+SPARE = 4  # cells inspected beyond the beam width: thanks to these, most ties need no full sort
 NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
-CHUNK = 1 << 17  # logits per chunk when a CPU computes normalisers: a chunk fits its cache
+CHUNK = 1 << 17  # logits per chunk when a CPU computes normalisers: a chunk fits the CPU's cache
 
 
 class Stripes(NamedTuple):
     """A vocabulary in stripes of equal size; the last stripe may overlap the one before."""
 
     starts: list[int]  # the first word of each stripe
-    on_device: Tensor  # the same as a tensor
-    size: int  # words of a stripe, and cells of a hypothesis
+    on_device: Tensor  # `starts` as a tensor
+    size: int  # number of words of a stripe, and of cells of a hypothesis
 
 
 class Continuations(NamedTuple):
@@ -72,7 +72,7 @@ def best_continuations(
     """
     stripes = _stripes(logits.shape[2], logits.device)
     best = _best_of_cells(logits, stripes)
-    # before the logits of forbidden words are overwritten
+    # computed before the logits of forbidden words are overwritten
     normaliser = _normaliser(logits, best)
     for word, sentences in forbidden.items():
         mask = queued(torch.from_numpy(sentences), logits.device)
@@ -80,7 +80,7 @@ def best_continuations(
     count = int(widths.max()) + SPARE
     candidates, bound = _inspect_cells(count, logits, best, normaliser, totals, stripes)
     kept = _best(candidates, widths)
-    # A word of another cell scores at most `bound`, which must be clearly below all kept scores.
+    # A word outside the inspected cells scores at most `bound`. `bound` must be clearly below all kept scores.
     lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
     slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
     unsure = (bound >= lowest - slack) & (bound > -np.inf)
@@ -90,7 +90,7 @@ def best_continuations(
 
 
 def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns entries `columns` (B, N) of the rows of `array` (B, M), as a fast `take_along_axis`."""
+    """Returns entries `columns` (B, N) of the rows of `array` (B, M); a faster `np.take_along_axis`."""
     return array[np.arange(len(array))[:, None], columns]
 
 
@@ -102,9 +102,10 @@ def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
 
 
 def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
-    """Sets the logits of a word to -inf in the sentences of a mask (B,), and updates its cells.
+    """Sets the logits of a word to -inf in the sentences of a mask (B,).
 
-    A best logit that is too high would cause a sort of all words.
+    Also computes the best logits of the word's cells again, since a best logit that is too high would
+    cause a sort of all words.
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:
@@ -122,8 +123,8 @@ def _inspect_cells(
     """Copies all words of a sentence's best `count` cells to the host.
 
     Returns:
-        The words with their scores (B, C · stripes), in no order, and a bound (B,) for the scores of
-        all other words; -inf if there are no others.
+        The words with their scores (B, C · stripes), unsorted, and an upper bound (B,) of the scores of
+        all other words; -inf if there are no other words.
     """
     starts, first_words, size = stripes
     batch, slots, _ = best.shape
@@ -137,7 +138,7 @@ def _inspect_cells(
     values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)
     # rounding must not give a probability above 1
     values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
-    # one copy, so one wait for the device: float64 holds indices of cells exactly, too
+    # one copy, so one wait for the device: float64 also represents the indices of cells exactly
     copied = torch.cat((bounds[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
         raise RunError(NOT_NUMBERS)
@@ -154,7 +155,7 @@ def _inspect_cells(
 
 
 def _normaliser(logits: Tensor, best: Tensor) -> Tensor:
-    """Returns log Σ exp (B, K) of logits (B, K, V), given the best of each cell (B, K, cells)."""
+    """Returns log Σ exp (B, K) of logits (B, K, V), given the best logit of each cell (B, K, cells)."""
     largest = best.amax(2).to(torch.promote_types(logits.dtype, torch.float32))
     # Σ e^l = 2^-shift Σ 2^(shift + l log2 e)
     flat = logits.flatten(0, 1)
@@ -175,7 +176,7 @@ def _stripes(vocabulary: int, device: torch.device) -> Stripes:
 
 
 def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
-    """Returns the best of (B, M) candidates, sorted, as many as each sentence's width."""
+    """Returns the best of M candidates per sentence, sorted; `widths` (B,) says how many to return."""
     width = int(widths.max())
     costs = -candidates.totals
     if width < costs.shape[1]:  # drop worse candidates, keep ties
@@ -200,7 +201,7 @@ def _rank_all_words(
     totals: np.ndarray,
     width: int,
 ) -> None:
-    """Writes the best of all words of one sentence, with logits (K, V), to its row of `kept`."""
+    """Ranks all words of one sentence, with logits (K, V), and writes the best to row `row` of `kept`."""
     exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
     scores = totals[:, None] + exact.double().cpu().numpy()
     limit = np.partition(scores, scores.size - width, axis=None)[scores.size - width]

@@ -1,4 +1,4 @@
-"""Callbacks that seed batches, log heatmaps, stop on a signal, and rename results of an earlier run."""
+"""Callbacks: seeds per batch, attention heatmaps, checks of monitors, resumed results, signals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 from nmt.utils.errors import InputError
 
-SHOWN = 4  # development sentences with heatmaps
+SHOWN = 4  # number of development pairs whose attention is drawn at each validation
 
 
 class Seeds(pl.Callback):
-    """Seeds each micro-batch by its number, so that dropout does not depend on restarts."""
+    """Sets the random seed of each micro-batch from its number, so that restarts do not change dropout."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -38,10 +38,10 @@ class Seeds(pl.Callback):
 
 
 class Heatmaps(pl.Callback):
-    """Logs attention heatmaps of the same few development pairs at each validation (teacher forcing).
+    """Logs attention heatmaps (teacher forcing) at each validation, always of the same development pairs.
 
     Args:
-        edges: edges of the length buckets; the sentences are chosen across buckets.
+        edges: last length of each length bucket; every bucket contributes pairs in turn.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:
@@ -90,10 +90,10 @@ class Heatmaps(pl.Callback):
 
 
 class CheckMonitors(pl.Callback):
-    """Refuses a callback whose `monitor` nothing logs, before the first update.
+    """Refuses a callback that monitors a metric which no validation logs, before the first update.
 
-    A name that begins with `train/` or `lr-` may be logged in training, which has not begun yet.
-    `step` and `epoch` are known to Lightning's ModelCheckpoint without a log.
+    Metrics `train/…` and `lr-…` are not checked: they are logged in training, which has not begun yet.
+    Lightning's ModelCheckpoint can monitor `step` and `epoch`, although nothing logs them.
 
     Args:
         callbacks: section `callbacks` of the configuration.
@@ -116,7 +116,7 @@ class CheckMonitors(pl.Callback):
 
 
 class RenameResults(pl.Callback):
-    """Renames the results.json of a finished run that is resumed: it is now unfinished."""
+    """Renames the results.json of a finished run that is resumed, since the run is unfinished again."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -129,7 +129,7 @@ class RenameResults(pl.Callback):
 class StopOnSignal(pl.Callback):
     """Writes `last.ckpt` and ends the run if any rank has received a signal.
 
-    One device checks after every update, several devices every `log_every_n_steps` updates.
+    A run on one device checks after every update, a run on several every `log_every_n_steps` updates.
 
     Args:
         stop: handles the signals.
@@ -139,7 +139,7 @@ class StopOnSignal(pl.Callback):
     def __init__(self, stop: Stop, last: Path) -> None:
         self.stop = stop
         self.last = last
-        self._saved_at = -1  # update of the last checkpoint
+        self._saved_at = -1  # number of updates at the last checkpoint
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -149,7 +149,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation, the check waits for the next batch: its checkpoint is written by then.
+        # After a validation, check only at the next batch: the validation's checkpoint is written by then.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

@@ -14,11 +14,11 @@ from nmt.utils.files import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes to a temporary file, then renames it, unlike Lightning's checkpoint plugin.
+    """Unlike Lightning's checkpoint plugin, writes to a temporary file, then renames this file.
 
-    A kill or a full disk never damages the previous checkpoint. After a validation with the best
-    score, two checkpoints hold the same training state. The second file is then a hard link to the first.
-    Replacing one leaves the other as it is, because files are renamed and never changed in place.
+    A kill or a full disk never damages the previous checkpoint. After a validation with the best score
+    so far, best.ckpt and last.ckpt hold the same training state. The second file is then a hard link to
+    the first. Replacing one file does not change the other, since no file is changed in place.
     """
 
     def __init__(self) -> None:

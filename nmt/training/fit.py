@@ -48,18 +48,20 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-FAILED_GPU = re.compile(  # excludes GPUs without free memory, or too old for this PyTorch
+FAILED_GPU = re.compile(  # but not errors of a GPU without free memory, or too old for this PyTorch
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
-DICTIONARY_SAMPLE = 20_000  # training pairs to search for rare words
+DICTIONARY_SAMPLE = 20_000  # number of training pairs that are searched for rare words
 
 
 class Training:
-    """Trains a run's model. The constructor creates callbacks and Trainer, which may refuse settings.
+    """Trains the model of a run.
+
+    The constructor creates the callbacks and the Trainer, and raises InputError for wrong settings.
 
     Args:
-        run: the run; its `trainer` is set here.
+        run: the run; the constructor sets `run.trainer`.
         stop: handles signals.
 
     Attributes:
@@ -112,12 +114,12 @@ class Training:
         is_copied = path not in (None, run.folder.last, run.folder.best)
         self.record.continues = is_extended or is_copied
         if run.checkpoint and config.trainer.get("fast_dev_run"):
-            # Lightning counts its batches from the start of the training
+            # Lightning counts the batches of fast_dev_run from the start of the training
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update
             trainer.fit_loop.max_epochs = -1
         try:
             with self.stop.deferring():
-                # `weights_only` is an option of torch.load: the optimizer is restored, too
+                # `weights_only` is passed to torch.load; Lightning restores the optimizer, too
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException as error:
             if isinstance(error, MisconfigurationException):  # such as a monitor that is not logged
@@ -136,10 +138,11 @@ class Training:
         )
 
     def finish(self) -> tuple[Model, dict[str, Any]]:
-        """Returns the model of the best checkpoint, or of the last one if no best exists, and its outcome.
+        """Returns the trained model and its outcome.
 
-        The outcome is `train`, `valid` and `history` of results.json. It is added to the checkpoint, with
-        the dictionary learnt from the attention.
+        The model is that of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome holds the
+        entries `train`, `valid` and `history` of results.json. The checkpoint gets the outcome, and the
+        dictionary that is learnt from the attention.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
@@ -157,7 +160,8 @@ class Training:
             title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
         # The dictionary translates unknown words. It is learnt even if `search.replace_unk` is `none`,
-        # since that can be set later. It needs attention, and subword models have no unknown words.
+        # since a user can set that key later. Learning it needs attention; subword models have no
+        # unknown words.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"
@@ -196,7 +200,7 @@ class Training:
         }
 
     def _way(self) -> dict[str, bool]:
-        """Returns whether updates used graphs, and whether they still used kernels at the end."""
+        """Returns whether updates used CUDA graphs, and whether the last updates used GPU kernels."""
         return {**self.model.way._asdict(), "kernels": backend_of(self.model.network).kernels}
 
     def _on_sample(
@@ -233,7 +237,7 @@ def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
 
 
 def reason_for_cpu(accelerator: str, device: torch.device) -> str:
-    """Returns why no GPU is used, as the end of a line; empty on a GPU.
+    """Returns the end of a log line that says why no GPU is used; empty if a GPU is used.
 
     `trainer=cpu` must not touch a GPU, which another process may occupy.
     """

@@ -26,9 +26,9 @@ FLUSH_S = 0.1  # seconds between W&B's writes to disk
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
     """Creates the loggers of the section `logger`.
 
-    Sets what the configuration leaves open: `save_dir`, the names of folders, and for W&B `id`, `resume`,
-    `project`, `name`, `group`, `tags`, `job_type` and `settings`. The id is kept in the run's folder: a
-    resumed run continues the same W&B run.
+    Sets the arguments that the configuration does not set: `save_dir`, the names of folders, and for W&B
+    `id`, `resume`, `project`, `name`, `group`, `tags`, `job_type` and `settings`. The W&B id is stored in
+    the run's folder, so that a resumed run continues its W&B run.
 
     Raises:
         InputError: if a section is not a logger or fails to instantiate, or if W&B is online without a key.
@@ -52,13 +52,13 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
             given = {"name": "csv"} | given
         made = make_object(key, given, Logger)
         if isinstance(made, WandbLogger):
-            made._wandb_init.pop("anonymous", None)  # W&B warns about Lightning's default
+            made._wandb_init.pop("anonymous", None)  # W&B warns about this default of Lightning
         loggers.append(made)
     return loggers
 
 
 def connect(logger: Logger) -> None:
-    """Starts W&B's run, offline where its server cannot be reached: logging never stops a training."""
+    """Starts the W&B run. It is offline if W&B's server cannot be reached: logging never stops a training."""
     if not isinstance(logger, WandbLogger):
         return
     import wandb
@@ -79,7 +79,7 @@ def connect(logger: Logger) -> None:
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns arguments of a WandbLogger: those of `given`, and what it leaves open."""
+    """Returns the arguments of a WandbLogger that nmt sets; values of `given` take precedence."""
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id of a run folder: the sweep agent's id or a random one, stored in the folder."""
+    """Returns the W&B id stored in a run's folder. A new id is the sweep agent's id, or random."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Result]) -> Result:
-    """Runs `work` in the way in which `Trainer.test` runs its loop. Returns its result on this rank.
+    """Runs `work` on every rank, as `Trainer.test` runs its loop. Returns the result of this rank.
 
     Launches the other ranks if necessary. The model is on this rank's device and in evaluation mode,
     matrix products run in the trainer's precision, and no gradients are computed.

@@ -19,7 +19,7 @@ from nmt.utils.files import sha256
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
-    """Returns the stored outcome of the training, with the checkpoints, device and precision of this evaluation."""
+    """Returns the outcome stored in the checkpoint, and the checkpoints, device and precision of this evaluation."""
     checkpoint, trainer = run.checkpoint, run.trainer
     assert checkpoint is not None
     assert trainer is not None
@@ -80,7 +80,7 @@ def describe_model(model: Model) -> dict[str, Any]:
 def rerun_command(overrides: Sequence[str]) -> str:
     """Returns the command that repeats a run in a new folder.
 
-    It also works for sweep jobs and resumed runs. Hydra's own settings are left out, except the search path.
+    The run may be a sweep job or a resumed run. Hydra's own settings are left out, except the search path.
     """
     hydra = HydraConfig.get()
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]

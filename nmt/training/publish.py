@@ -36,7 +36,9 @@ def publish(
     evaluated: Evaluated,
     loggers: Sequence[Logger] = (),
 ) -> None:
-    """Writes the output for people on rank 0; results.json marks the run as finished.
+    """Writes the scores, figures, page and results.json, on rank 0 only.
+
+    results.json is written last, since this file marks the run as finished.
 
     Args:
         folder: run folder.
@@ -72,7 +74,7 @@ def publish(
 
 
 def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bool) -> None:
-    """Draws figures, builds the page, and logs them."""
+    """Draws the figures and builds the page, then logs both."""
     assert run.folder is not None
     with timed("curves"):
         comparison = compare_finished([run])

@@ -18,28 +18,30 @@ from nmt.training.signals import SIGNALS, Stop
 from nmt.utils.environment import rank
 from nmt.utils.errors import RunError, describe_exit, exit_at_once
 
-POLL_S = 0.2
-ENDING_S = 3  # time for a rank to end after the failure of another rank
+POLL_S = 0.2  # seconds between checks for signals and failed ranks
+ENDING_S = 3  # seconds that a rank has to end by itself after the failure of another rank
 
 
 class RankLauncher(_SubprocessScriptLauncher):
     """Lightning's launcher, but a failure of one rank ends the run with a message.
 
-    Lightning's launcher kills rank 0 without a message. It also changes torch's threads, which `threads` sets.
+    Lightning's launcher kills rank 0 without a message. It also changes the number of torch's threads,
+    which the key `threads` sets.
 
-    A rank waits for the others in C++, where Python cannot call signal handlers. So until all ranks have
-    joined, a thread ends the process upon a signal; there is nothing to save yet.
+    While a rank waits for the other ranks to join, it runs C++ code, in which Python cannot call signal
+    handlers. Until all ranks have joined, a thread therefore ends the process upon a signal; there is
+    nothing to save yet.
 
     Args:
         strategy: the Trainer's strategy.
-        stop: handles signals; None leaves them to their handlers.
+        stop: handles signals; with None, the launcher leaves signals alone.
     """
 
     def __init__(self, strategy: Any, stop: Stop | None) -> None:
         super().__init__(strategy.cluster_environment, strategy.num_processes, strategy.num_nodes)
         self.stop = stop
         self._watcher: threading.Thread | None = None
-        self._ending = False  # this rank's own exception ends the run
+        self._ending = False  # whether an exception of this rank is ending the run
 
     def launch(
         self,
@@ -48,7 +50,9 @@ class RankLauncher(_SubprocessScriptLauncher):
         trainer: pl.Trainer | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Launches the ranks, unless torchrun or SLURM did, and calls `function` on this one.
+        """Launches the other ranks, and calls `function` on this rank.
+
+        If torchrun or SLURM has launched the other ranks, only calls `function`.
 
         Raises:
             RunError: if another rank has failed.
@@ -82,11 +86,11 @@ class RankLauncher(_SubprocessScriptLauncher):
                 self.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
 
     def _watch(self, received: int) -> None:
-        """Ends this process if another rank has failed, or upon a signal before all have joined."""
+        """Ends this process if another rank has failed, or upon a signal before all ranks have joined."""
         while not self._ending:
             if select.select([received], [], [], POLL_S)[0]:
                 number = os.read(received, 1)[0]
-                time.sleep(POLL_S)  # outside C++ the signal's handler may end the run first
+                time.sleep(POLL_S)  # outside C++ code, the signal handler ends the run meanwhile
                 waits = not torch.distributed.is_initialized() and not self._ending
                 if self.stop and number in SIGNALS and waits and not self.stop.ended:
                     self.kill(signal.SIGKILL)
@@ -100,7 +104,7 @@ class RankLauncher(_SubprocessScriptLauncher):
                     exit_at_once(1, failure)
 
     def _failure(self) -> str:
-        """Names the first rank that has failed, and says how; empty if there is none."""
+        """Returns which rank has failed and how, for the first failed rank; empty if none has failed."""
         first = self.cluster_environment.node_rank() * self.num_processes
         for number, process in enumerate(self.procs, first + 1):
             if code := process.poll():

@@ -1,7 +1,7 @@
 """Logs what Lightning does not log by itself: heatmaps, scores, figures and the page.
 
-W&B gets all of them, TensorBoard gets curves, scores and pictures, other Lightning loggers get curves
-and scores. A logger that fails (no network, a full disk) causes a warning and never stops a training.
+W&B gets all of these. TensorBoard gets scores and images, other Lightning loggers get only scores. A
+logger that fails (no network, a full disk) causes a warning and never stops a training.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Images = Mapping[str, Image.Image]
 
 @contextmanager
 def warn_on_error(doing: str) -> Iterator[None]:
-    """Turns any error inside into a warning."""
+    """Logs a warning instead of any exception that is raised in this context."""
     try:
         yield
     except Exception as error:
@@ -66,7 +66,7 @@ def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int)
 @style()
 def _rendered(figure: Figure) -> Image.Image:
     stream = io.BytesIO()
-    box = figure.get_tightbbox().padded(0.1)  # "tight" would draw it twice
+    box = figure.get_tightbbox().padded(0.1)  # bbox_inches="tight" would draw the figure twice
     figure.savefig(stream, format="png", dpi=120, bbox_inches=box)
     return Image.open(stream)
 
@@ -95,13 +95,13 @@ def log_run(
 
 
 def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None) -> None:
-    """Logs everything except pictures; the curves over length have the length as x axis."""
+    """Logs everything except images. The x axis of the curves over length is the length."""
     import wandb
 
     rows = length_curves(comparison)
     logger.experiment.define_metric(LENGTH, summary="none")
     for key in {key for row in rows for key in row} - {LENGTH}:
-        # overrides WandbLogger's rule for *; the last value is not a summary
+        # replaces WandbLogger's rule for all metrics; the last value of a curve is not a summary
         logger.experiment.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
     for row in rows:
         logger.experiment.log(row)
@@ -116,7 +116,7 @@ def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None
 
 
 def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
-    """Logs curves and summary; TensorBoard draws the curves over the length."""
+    """Logs curves and summary. For TensorBoard, the step of a curve over length is the length."""
     for row in length_curves(comparison):
         step = int(row.pop(LENGTH)) if isinstance(logger, TensorBoardLogger) else update
         logger.log_metrics(row, step=step)
@@ -126,7 +126,7 @@ def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
 
 
 def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
-    """Logs pictures by their name, if the logger supports pictures."""
+    """Logs images under their names, if the logger supports images."""
     if isinstance(logger, TensorBoardLogger):
         for name, image in images.items():
             pixels = np.asarray(image.convert("RGB"))
@@ -136,5 +136,5 @@ def log_images(logger: Logger, key: str, images: Images, update: int) -> None:
         width, height = map(max, sizes)
         canvases = [Image.new("RGB", (width, height), "white") for _ in images]
         for canvas, image in zip(canvases, images.values(), strict=True):
-            canvas.paste(image)  # W&B requires one size for all pictures of a key
+            canvas.paste(image)  # W&B requires that all images of a key have the same size
         logger.log_image(key, canvases, update, caption=list(images))

@@ -36,8 +36,8 @@ from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
 
-WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name folders to write
-BELOW = ("filename", "name", "version", "sub_dir")  # names inside them
+WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name output folders
+BELOW = ("filename", "name", "version", "sub_dir")  # arguments that name files or folders in these
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class Run:
     """The state that the steps of a run share.
 
     Attributes:
-        config: the validated configuration; `threads` is set.
+        config: the validated configuration; its `threads` is the number in use.
         folder: the folder that the run writes to.
-        overrides: Hydra overrides. A resumed run also keeps its original ones.
+        overrides: Hydra overrides. Those of a resumed run include its original overrides.
         checkpoint: the checkpoint to resume or evaluate; None for a new training run.
-        others: the other members, if an ensemble is evaluated.
-        initial: the checkpoint that provides a new training run's first weights and vocabularies, if any.
+        others: the checkpoints of the other members, if an ensemble is evaluated.
+        initial: the checkpoint with the first weights and the vocabularies of a new training run, if any.
         loggers: Lightning's loggers, which log the scores.
         trainer: Lightning's Trainer; None until it is built.
         text: the prepared text of a training, set by `prepare_text`. None for an evaluation.
@@ -108,7 +108,7 @@ class Run:
     def __post_init__(self) -> None:
         config = self.config
         trainer = self.config.trainer
-        choose_scores(config.evaluation.scores)  # refuses a wrong name now, not after hours
+        choose_scores(config.evaluation.scores)  # refuses an unknown score before the training
         # On a CPU the processes of a run share the cores; there devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = set_threads(
@@ -121,7 +121,7 @@ class Run:
         """Prepares the data, or loads it from the cache.
 
         Raises:
-            InputError: as `prepare`, and if the text differs from the checkpoint's.
+            InputError: if `prepare` raises it, or if the text differs from the text of the checkpoint.
         """
         config = self.config
         vocabularies = None
@@ -156,11 +156,11 @@ class Run:
 
 
 def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
-    """Creates the run of a new or resumed training, and sets `stop.trusted`.
+    """Creates the run of a new or resumed training, and sets `stop.trusted` and `stop.folders`.
 
     Raises:
         InputError: if the checkpoint does not exist or conflicts with the overrides, or if the folder
-            of a new run already contains one.
+            of a new run already contains a run.
     """
     quieten()
     folder = RunFolder.of_this_command()
@@ -184,7 +184,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
     stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
-    # With resume=auto, the user repeats the original command: all of it must agree with the checkpoint.
+    # With resume=auto, the user repeats the original command: every key must agree with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
     last = config.trainer["max_steps"]
@@ -205,10 +205,12 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
 def refuse_outside(
     config: TrainConfig, composed: TrainConfig, folder: Path, overrides: Sequence[str]
 ) -> None:
-    """Refuses folders outside the run that a checkpoint names: somebody else may have written it.
+    """Refuses folders outside the run's folder that only the checkpoint names.
+
+    Somebody else may have written the checkpoint.
 
     Raises:
-        InputError: naming the key, unless it is typed, or the user's own files (`composed`) have its value.
+        InputError: if the user has neither typed the key nor set the same value in `composed`.
     """
     typed = [override_key(word) for word in overrides]
     own = outside(composed, folder)
@@ -221,7 +223,7 @@ def refuse_outside(
 
 
 def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
-    """Returns the keys of callbacks, loggers and Trainer that name places outside the run's folder."""
+    """Returns the keys of callbacks, loggers and Trainer that name paths outside the run's folder."""
     found = {}
     for section in ("callbacks", "logger", "trainer"):
         for path, value in flatten({section: getattr(config, section)}).items():
@@ -234,7 +236,7 @@ def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
-    """Refuses initial weights of another kind of model, vocabulary or language.
+    """Refuses initial weights of a model, vocabularies or languages other than those of `config`.
 
     Raises:
         InputError: naming every key that differs, with the value that the weights need.
@@ -252,7 +254,12 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
-    """Returns the checkpoint of `resume` or `ckpt_path`, None for a new run; raises InputError."""
+    """Returns the path of the checkpoint that `resume` or `ckpt_path` names; None for a new run.
+
+    Raises:
+        InputError: if `resume` names another folder or has no checkpoint, or if the folder of a new run
+            already contains a run.
+    """
     resume = composed.resume
     if resume not in (None, "auto") and Path(resume).resolve() != folder.path.resolve():
         raise InputError(
@@ -269,7 +276,7 @@ def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
 
 
 def make_evaluation_run(composed: EvaluateConfig) -> Run:
-    """Creates the run of an evaluation: of one checkpoint, or of an ensemble of several.
+    """Creates the run that evaluates one checkpoint, or several checkpoints as an ensemble.
 
     Raises:
         InputError: if a checkpoint cannot be read, or the folder already contains a run.
@@ -296,16 +303,16 @@ def make_baseline_run(composed: Config) -> Run:
 
 
 def is_asked_for(record: logging.LogRecord) -> bool:
-    """Whether a note is from a callback or the user's code, not from the rest of Lightning."""
+    """Tells whether a log record comes from a callback (Lightning's, too) or from code outside Lightning."""
     file = Path(record.pathname)
     lightning = {*map(Path, [*pl.__path__, *lightning_fabric.__path__])}
     return file.parent.name == "callbacks" or lightning.isdisjoint(file.parents)
 
 
 def quieten() -> None:
-    """Silences Lightning's notes and warnings about intended settings, and info messages of all ranks but 0.
+    """Silences Lightning's info messages, warnings about intended settings, and info messages of ranks above 0.
 
-    What profilers, callbacks and the user's own code report stays.
+    Messages of profilers, callbacks and the user's own code are kept.
     """
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)

@@ -1,13 +1,13 @@
-"""Signals that stop a run: it is saved between two updates and can be resumed.
+"""Handles signals that stop a run. The run is saved between two updates and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
 During training a signal takes effect between updates. At any other time the run ends at once, since
-everything worth keeping is on disk. While ranks join, `nmt.training.rank_launcher` ends the run. A Ctrl-C
-after an earlier signal ends the run at once.
+everything worth keeping is on disk. While the ranks of a run join, `nmt.training.rank_launcher` ends the
+run upon a signal. A Ctrl-C after an earlier signal ends the run at once.
 
 A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM gives a
 preempted job the time `GraceTime`, then kills and requeues it. If the job ends within this time, SLURM
-marks it as failed and does not requeue it. So the run requeues itself.
+marks it as failed and does not requeue it. So the run requeues its job itself.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Stop:
 
     Attributes:
         number: the number of the signal that was received, or 0.
-        importing: whether a signal ends the process without an exception.
+        importing: whether modules are being imported; a signal then ends the process without an exception.
         deferred: whether a signal is only stored in `number`, for the training loop to check.
         ended: whether the run is already ending, so that further signals are ignored.
-        trusted: code outside nmt that the checkpoint needs. The resume command names it in `trust`.
+        trusted: code outside nmt that the checkpoint needs. The resume command names this code in `trust`.
         folders: overrides of folders outside the run, which the resume command has to name again.
     """
 
@@ -58,7 +58,7 @@ class Stop:
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
-        """Defers signals in this context. Raises `Interrupted` on exit if one came."""
+        """Defers signals in this context. Raises `Interrupted` on exit if a signal was received."""
         self.deferred = True
         try:
             yield
@@ -81,8 +81,8 @@ class Stop:
     def install(self) -> dict[signal.Signals, Any]:
         """Installs the handlers; returns the previous handlers.
 
-        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it; the others learn of it at
-        their next check for signals.
+        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it; the other ranks learn of it
+        at their next check for signals.
         """
         handlers: dict[signal.Signals, Any] = dict.fromkeys(SIGNALS, self.handle)
         if rank() and job_id("train") is None:
@@ -92,13 +92,13 @@ class Stop:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stores a signal if signals are deferred.
 
-        Raises `Interrupted` if they are not, or if this is a Ctrl-C after an earlier signal.
+        Raises `Interrupted` if signals are not deferred, or for a Ctrl-C after an earlier signal.
         """
         if os.getpid() != self._process:
             return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
         if self.ended:
             return
-        repeated = self.number and number == signal.SIGINT  # Ctrl-C, not the first signal
+        repeated = self.number and number == signal.SIGINT  # a Ctrl-C after an earlier signal
         self.number = number
         if self.importing:
             self.exit(number)  # libraries catch exceptions during their imports
@@ -111,11 +111,11 @@ class Stop:
         self.requeue(number)
         code = 128 + number
         if rank():
-            os._exit(code)  # rank 0 has the message
+            os._exit(code)  # rank 0 prints the message
         exit_at_once(code, f"{prefix}{self.interrupted(number)}")
 
     def requeue(self, number: int) -> None:
-        """Requeues this SLURM job after SIGUSR1 and after a preemption, if that was asked for."""
+        """Requeues this SLURM job after SIGUSR1 or a preemption, if the constructor's `requeue` was true."""
         self.ended = True  # SLURM sends SIGTERM to a job that is requeued
         if "SLURM_JOB_ID" in os.environ and rank() == 0:
             warned = number == signal.SIGUSR1
@@ -135,7 +135,7 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
         requeue: whether to requeue a SLURM job after SIGUSR1 and after a preemption.
     """
     stop = Stop(folder, requeue=requeue)
-    if rank() and job_id("train") is None:  # Lightning launched it, on rank 0
+    if rank() and job_id("train") is None:  # rank 0 launched this process
         end_with_parent()
     before = stop.install()
     try:
@@ -150,10 +150,10 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 
 
 def preempted() -> bool:
-    """Whether SLURM is preempting this job.
+    """Returns whether SLURM is preempting this job.
 
     SLURM also sends SIGTERM after `scancel` and at the time limit. In these two cases the job must end.
-    A cancelled job is no longer RUNNING.
+    The state of a cancelled job is not RUNNING.
     """
     output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
     if output is None:

@@ -35,7 +35,7 @@ from nmt.utils.errors import InputError, first_line
 DEFAULTS: dict[str, Any] = {
     "max_epochs": -1,
     "check_val_every_n_epoch": None,  # `val_check_interval` counts batches across epochs
-    "num_sanity_val_steps": 1,  # `CheckMonitors` reads what it logs
+    "num_sanity_val_steps": 1,  # `CheckMonitors` reads the metrics that this validation logs
     "use_distributed_sampler": False,  # the data module gives each rank its share
     "enable_model_summary": False,
     "accumulate_grad_batches": 1,
@@ -56,7 +56,7 @@ def make_trainer(
         arguments: section `trainer` of the configuration; names and values are Lightning's own.
         folder: the run's folder.
         callbacks: the callbacks; on a terminal Lightning adds its progress bar.
-        stop: handles signals, if anything does.
+        stop: handles signals; None if the command handles no signals.
 
     Raises:
         InputError: if an argument is unknown or has the wrong type, or if Lightning refuses it.
@@ -81,7 +81,7 @@ def make_trainer(
         if is_srun_task():
             plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` requeues
         elif "SLURM_JOB_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
-            plugins.append(LightningEnvironment())  # Lightning would take a job's script for a rank
+            plugins.append(LightningEnvironment())  # or Lightning takes the job's script for a rank
         trainer = pl.Trainer(
             **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
@@ -91,17 +91,17 @@ def make_trainer(
         trainer.strategy._launcher = RankLauncher(trainer.strategy, stop)
     # Lightning's handler of SIGTERM communicates, which deadlocks while another rank communicates.
     trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
-    # Its broadcast of SIGTERM synchronizes the GPU at each batch.
+    # Lightning's broadcast of SIGTERM synchronizes the GPU at each batch.
     # `nmt.training.callbacks.StopOnSignal` synchronizes only every few updates.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
 
 
 def make_strategy(name: str) -> Any:
-    """Returns Lightning's `ddp`, whose gradients are views of the communication buckets.
+    """Returns a DDP strategy for `ddp` and `ddp_bf16`; returns other names unchanged, for Lightning.
 
-    This avoids a copy of all gradients.
-    `ddp_bf16` also exchanges gradients in bf16. Other names are returned unchanged, for Lightning.
+    The gradients are views of DDP's communication buckets, which avoids a copy of all gradients.
+    `ddp_bf16` also exchanges gradients in bf16.
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
@@ -114,11 +114,11 @@ def make_strategy(name: str) -> Any:
 def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
     """Creates the callbacks of the section `callbacks`.
 
-    Sets what the configuration leaves open: `dirpath`, `filename` and `enable_version_counter` of a
-    ModelCheckpoint, and `mode` of a callback that monitors a score.
+    Sets arguments that the configuration does not set: `dirpath`, `filename` and
+    `enable_version_counter` of a ModelCheckpoint, and `mode` of a callback that monitors a score.
 
     Raises:
-        InputError: if a section is not a callback, or cannot be instantiated. The message has its key.
+        InputError: if a section is not a callback, or cannot be instantiated. The message names its key.
     """
     callbacks: list[pl.Callback] = []
     for name, settings in named.items():
@@ -133,7 +133,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
                 "enable_version_counter": False,
             } | given
         callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
-    # ModelCheckpoints with a monitor run first, so that `last` stores their state.
+    # ModelCheckpoints with a monitor run first, so that last.ckpt stores their state.
     callbacks.sort(
         key=lambda each: isinstance(each, Checkpoint) and not getattr(each, "monitor", None)
     )
@@ -141,7 +141,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
 
 
 def mode(metric: str) -> str:
-    """Returns `max` for a registered score where higher is better, otherwise Lightning's `min`.
+    """Returns `max` for a registered score that is better if higher; otherwise `min`, Lightning's default.
 
     >>> mode("valid/bleu_by_length/11-20"), mode("valid/nll_per_word")
     ('max', 'min')
@@ -151,7 +151,11 @@ def mode(metric: str) -> str:
 
 
 def target_of(key: str, settings: Mapping[str, Any]) -> Any:
-    """Returns the class or function that a section names; raises InputError if there is none."""
+    """Returns the class or function that `_target_` of a section names.
+
+    Raises:
+        InputError: if `_target_` is missing or names nothing that exists.
+    """
     target = settings.get("_target_")
     if not target:
         raise InputError(f"{key}: `_target_` is missing; add +{key}._target_=…")
@@ -163,7 +167,7 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """Instantiates a section that consists of `_target_` and arguments.
 
     Raises:
-        InputError: if it cannot be instantiated, or is no object of `kind`. The message has its key.
+        InputError: if this fails, or if the object is not a `kind`. The message names the section's key.
     """
     target_of(key, settings)
     with errors_naming(f"{key}._target_={settings['_target_']}"):
@@ -174,9 +178,9 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
 
 
 def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
-    """Refuses arguments that `code` does not have.
+    """Refuses arguments that the class `code` does not have.
 
-    Also refuses values of the wrong type, where `code` declares a number, string or bool.
+    Also refuses values of the wrong type for arguments that `code` declares as number, string or bool.
 
     Raises:
         InputError: naming the key.

@@ -16,7 +16,7 @@ from nmt.utils.errors import RunError
 
 log = logging.getLogger(__name__)
 
-LOG_INTERVAL_S = 10.0  # least time between log lines if there is no progress bar
+LOG_INTERVAL_S = 10.0  # minimum seconds between log lines if there is no progress bar
 
 ADVICE = (
     "the previous checkpoints are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
@@ -26,18 +26,18 @@ ADVICE = (
 class TrainingRecord(pl.Callback):
     """Records and logs the history of a training run across resumes.
 
-    Its state is part of every checkpoint. It also updates the paths of ModelCheckpoints if the folder
-    was moved, ends a training whose gradient is not finite, and forces a validation after the last
-    update.
+    Every checkpoint contains the state of this callback. The callback also updates the paths of
+    ModelCheckpoints if the folder was moved, raises RunError if the loss or its gradient is not finite,
+    and forces a validation after the last update.
 
     Attributes:
-        history: one entry per validation. Its key `update` is the number of the update. Each metric
-            `valid/NAME` has the key NAME. `train_nll_per_word` is the last `train/nll_per_word`.
+        history: one entry per validation. `update` is the number of updates so far. The metric
+            `valid/NAME` has the key NAME. `train_nll_per_word` is the last logged `train/nll_per_word`.
         words, sentences: target words and sentences processed so far, on all devices.
-        seconds: time of the updates.
-        hours: time of training over all resumes, up to the last checkpoint.
+        seconds: time of the updates, without validations.
+        hours: time of the training in hours, summed over all resumes, up to the last checkpoint.
         stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
-        continues: a training that ended early goes on, in another folder or to another length.
+        continues: whether to continue a training that ended early, since its folder or length has changed.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class TrainingRecord(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Adds an entry to the history. ModelCheckpoints save it, because Lightning runs them last."""
+        """Adds an entry to the history. Lightning then calls the ModelCheckpoints, which save it."""
         self._clock = None
         if trainer.state.fn != "fit" or trainer.sanity_checking:
             return
@@ -134,7 +134,7 @@ class TrainingRecord(pl.Callback):
         log.info("update %d: validation %s", update, listed)
 
     def rates(self) -> dict[str, float]:
-        """Returns sentences and target words (with `</s>`) per second of the updates."""
+        """Returns the sentences and the target words (with `</s>`) per second of update time."""
         seconds = max(self.seconds, 1e-9)
         return {
             "sentences_per_second": self.sentences / seconds,
@@ -142,7 +142,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds the sums of all devices to the totals, and logs a line at most every `LOG_INTERVAL_S`."""
+        """Adds the sums of all devices to the totals, and logs at most one line per `LOG_INTERVAL_S`."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
