@@ -2,7 +2,7 @@
 
 It is not `torch.nn.GRU`: r multiplies s before U does, and z multiplies the candidate, not the old state.
 
-E embedding size, H state size, A annotation (context) size. Stacked matrices hold the blocks of z, r and s̃, in this order.
+E embedding size, H state size, A annotation (context) size. Stacked matrices hold the blocks of z, r, s̃.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GatedUnit(Unit):
 
         Where `real` (..., bool) is False, the state keeps its exact value.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # not 16 bits
+        projected = projected.to(accumulate_dtype(projected.dtype))  # for sums and gates
         if context is not None:
             projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)

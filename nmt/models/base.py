@@ -204,7 +204,7 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        self.kernels_failed &= model.kernels == "auto"  # `model.kernels=true` tries failed kernels again
+        self.kernels_failed &= model.kernels == "auto"  # `true` tries failed kernels again
         backend.kernels = self.way.kernels and not self.kernels_failed
         log.info("updates are computed with %s", Way(backend.kernels, self.way.graphs))
         if trainer is not None and largest is not None and self.way.graphs:

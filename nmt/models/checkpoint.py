@@ -96,7 +96,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings concern types that no checkpoint of nmt contains
+            warnings.simplefilter("ignore")  # about types that no checkpoint of nmt contains
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]

@@ -1,4 +1,4 @@
-"""Beam search for a batch of sentences (design: the paper's section 5.1 and its appendix).
+"""Beam search for a batch of sentences (section 4.2 of the paper).
 
 B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary size.
 
