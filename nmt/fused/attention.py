@@ -1,7 +1,7 @@
-"""Attention over the annotations of one batch, step by step, with its gradients, without autograd.
+"""Attention over the annotations of one batch, step by step; computes gradients without autograd.
 
-Keys are prepared once, and their gradients are summed over the steps. No B x S x N tensor is saved per
-step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
+Keys are prepared once, and the gradients of keys are summed over the steps. No B x S x N tensor is saved
+per step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
 
 B batch, K queries per sentence, T target length, S source length, A annotation size, N query and
 key size.
@@ -18,10 +18,10 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Entries in the buffer of `Sigmoids`. On a CPU, the number per thread: the part of each thread then
-# fits the cache of its core. On a GPU, the total.
+# Number of entries in the buffer of `Sigmoids`: on a CPU per thread, so that the part of one thread fits
+# the cache of one core; on a GPU in total.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
-BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # within them, e^2x is a normal number
+BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # up to this |x|, e^2x is a normal number
 
 softmax_backward = torch.ops.aten._softmax_backward_data
 
@@ -75,7 +75,7 @@ class DotSteps:
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         """Returns the gradient of a query (B, N), given the gradient of its scores (B, S).
 
-        Call it once per step: `AdditiveSteps` also adds to the gradients of keys and v here.
+        Call this method once per step: in `AdditiveSteps`, it also adds to the gradients of keys and v.
         """
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
@@ -96,8 +96,9 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 class AdditiveSteps(DotSteps):
     """As `DotSteps`, with scores v_aᵀ tanh(q + k).
 
-    `half` is (1 - tanh) / 2. The backward pass computes it again, with `Sigmoids`, in one buffer.
-    The derivative of tanh is 4 (half - half²). ∂e_ij is the gradient of the loss with respect to e_ij.
+    `half` is (1 - tanh(q + k)) / 2, computed by `Sigmoids`. The backward pass computes `half` again, in
+    one buffer. The derivative of tanh is 4 (half - half²). ∂e_ij is the gradient of the loss with
+    respect to e_ij.
     """
 
     slopes: Tensor | None = None  # Σ_i ∂e_ij (half - half²)
@@ -132,10 +133,10 @@ class AdditiveSteps(DotSteps):
 class Sigmoids:
     """Computes σ(-2 (q + k)) = (1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence.
 
-    The keys are given once, the queries at each call.
+    The constructor takes the keys, each call takes queries.
 
-    The exponential of each query and key is computed once. A pair then costs one product and one
-    quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
+    The exponential of each query and key is computed once. Each pair (q, k) then costs one product and
+    one quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
 
     The batch is processed in parts that share one buffer.
 
@@ -154,7 +155,7 @@ class Sigmoids:
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
-        """Yields (b, K, S, N) for each part, given queries (B, K, N); the next part overwrites it."""
+        """Yields the result (b, K, S, N) of each part, for queries (B, K, N). Each result overwrites the last."""
         parts = self.split_batch(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()

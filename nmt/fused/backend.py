@@ -28,11 +28,11 @@ class Backend:
 
     Args:
         kernels: whether a GPU may use Triton kernels.
-        verify: says whether kernels compute correctly on a device; called before kernels are used.
+        verify: returns whether kernels compute correctly on a device; called before kernels are used.
 
     Attributes:
         kernels: becomes False if a kernel fails.
-        steps: the module that computes steps without kernels. The probe and tests set another one.
+        steps: the module that computes steps without kernels. The probe and tests set another module.
     """
 
     steps: Any = steps
@@ -51,14 +51,14 @@ class Backend:
     def run(
         self, example: Tensor, compute: Callable[..., Result], *arguments: Any, **options: Any
     ) -> Result:
-        """Returns `compute(steps, *arguments, **options)`, with the steps for tensors like `example`.
+        """Returns `compute(steps, *arguments, **options)`; `steps` fits the device and dtype of `example`.
 
-        Calls `compute` a second time if a kernel fails, so it must not change its arguments.
-        There are no kernels for float64, which checks of gradients use.
+        Calls `compute` a second time if a kernel fails, so `compute` must not change its arguments.
+        float64, which gradient checks use, has no kernels.
         """
         if example.dtype == torch.float64 or not self.has_kernels(example.device):
             return compute(self.steps, *arguments, **options)
-        from nmt.fused.gpu import kernels  # imports Triton: not needed on a CPU
+        from nmt.fused.gpu import kernels  # imports Triton, which a CPU does not need
 
         try:
             return compute(kernels, *arguments, **options)
@@ -72,7 +72,7 @@ class Backend:
 
 
 def launches_on(device: torch.device) -> bool:
-    """True only for the current GPU: Triton launches there, even if the tensors are on another one."""
+    """Whether `device` is the current GPU: Triton launches there, even if tensors are on another GPU."""
     return device.type == "cuda" and device.index == torch.cuda.current_device()
 
 

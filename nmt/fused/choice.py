@@ -1,4 +1,4 @@
-"""Chooses, at the start of a training, whether kernels and graphs make its updates faster."""
+"""Chooses, at the start of a training, whether its updates use Triton kernels and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 
-TURNS = 3  # timed updates in each way, after two that compile and capture
-# A way must be this much faster than those before it. Otherwise noise would decide between ways that
-# take equally long, and the same command would not give the same numbers.
+# Timed passes for each `Way`. Two passes before these compile kernels and capture graphs, and do not count.
+TURNS = 3
+# A way is chosen only if it is faster than the best earlier way by this factor. Otherwise noise would
+# decide between ways of equal speed, and a repeated command could give different numbers.
 GAIN = 1.15
 
 
 class Way(NamedTuple):
-    """What computes the updates of a training."""
+    """Whether the updates of a training use Triton kernels and CUDA graphs."""
 
     kernels: bool
     graphs: bool
@@ -51,9 +52,9 @@ def possible_ways(kernels: bool | str, graphs: bool | str, usable: bool, fused: 
 def fastest_way(
     network: Network, words: Words, ways: Sequence[Way], clock: Clock = time.perf_counter
 ) -> Way:
-    """Times forward and backward passes of a batch in each way; returns the fastest and logs the times.
+    """Times a forward and backward pass in each way; returns the fastest way and logs the times.
 
-    `ways` are in order of preference. A way that fails is taken only if all fail.
+    `ways` are in order of preference. A way that fails is chosen only if all ways fail.
     """
     backend = backend_of(network)
     times: dict[Way, float] = {}
@@ -72,7 +73,7 @@ def fastest_way(
 
 
 def seconds(network: Network, words: Words, use_graphs: bool, clock: Clock) -> float:
-    """Returns the median time of forward and backward passes; infinity if they fail."""
+    """Returns the median time in seconds of a forward and backward pass; infinity if a pass fails."""
     device = words[0].device
     on_gpu = device.type == "cuda"
     graphs = LossGraphs(use_graphs, rehearse=not on_gpu)

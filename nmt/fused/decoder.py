@@ -1,6 +1,7 @@
 """The decoder: one loop over the target words for training, and single steps for a search.
 
-The steps of a search use C h_j (of the unit) and C_o h_j (of the readout) in place of annotations h_j.
+The steps of a search use C h_j and C_o h_j in place of annotations h_j. C is the matrix of the unit for
+contexts, C_o that of the readout.
 
 B batch, S source length, T target length, K hypotheses per sentence, H state size, N key size, M maxout units.
 """
@@ -37,15 +38,15 @@ from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-# `begin` computes [C; C_o] h_j, which is wider than h_j. On a CPU with a beam of 12 this is slower for
-# sources of more than 100 to 140 symbols.
+# Maximum number of source symbols for which `begin` computes [C; C_o] h_j, which has more entries than
+# h_j. On a CPU with a beam of 12, this slows down sources of more than 100 to 140 symbols.
 MAX_PRODUCT_SYMBOLS = 120
 
 
 class ProductMemory(NamedTuple):
     """The encoded sentences of a search: `Memory` with products in place of the annotations.
 
-    With a fixed context, one vector of the sentence takes the place of S annotations.
+    With a fixed context, each sentence has one product instead of S.
     """
 
     products: Tensor  # (B, S, 3H + 2M), or (B, 3H + 2M): [C; C_o] h_j, or of the summary
@@ -70,7 +71,7 @@ def is_supported(decoder: Decoder) -> bool:
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`. If a part is not supported, the whole decoder runs the code of `Decoder`.
+    """See `nmt.layers.Decoder`. If `is_supported` returns False, the code of `Decoder` runs.
 
     The weights and log-normalisers that `forward` returns are not differentiable.
     """

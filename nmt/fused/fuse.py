@@ -1,4 +1,4 @@
-"""`fuse`: replaces the parts of a network by faster ones that compute the same."""
+"""`fuse` replaces layers of a network by faster layers that compute the same results."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 def fuse(network: Network, *, kernels: bool = True) -> Network:
     """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
 
-    Parameters and their names do not change; results change by rounding only. Subclasses of the
-    replaced classes stay as they are. The fused encoder supports gated units. The fused decoder
+    Parameters and their names do not change; results change by rounding only. Modules of other classes,
+    subclasses included, are not replaced. The fused encoder supports gated units. The fused decoder
     supports gated units with additive, dot, scaled dot or general attention, or a fixed context.
     Logs a warning if the encoder or decoder is not supported.
 
@@ -64,19 +64,19 @@ def fuse(network: Network, *, kernels: bool = True) -> Network:
 
 
 def is_fused(network: Network) -> bool:
-    """Whether encoder, decoder and output are all fused, which CUDA graphs need."""
+    """Whether encoder, decoder and output are all fused, as CUDA graphs require."""
     parts = (network.encoder, network.decoder, network.output)
     return all(type(part) in FUSED.values() for part in parts)
 
 
 def backend_of(network: Network) -> Backend:
-    """Returns the backend of the fused parts of a network; for a plain network, one without kernels."""
+    """Returns the backend of a network's fused parts; without fused parts, a backend without kernels."""
     parts: list[Any] = [network.output, network.decoder, network.encoder]
     return next((part.backend for part in parts if type(part) in FUSED.values()), Backend())
 
 
 def plain_class(module: nn.Module) -> type[nn.Module]:
-    """Returns the class of a module; for a fused module, the class of `nmt.layers` that was replaced."""
+    """Returns the class of a module; for a fused module, the class of `nmt.layers` that it replaces."""
     kind = type(module)
     return next((plain for plain, fused in FUSED.items() if fused is kind), kind)
 

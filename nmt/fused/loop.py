@@ -1,7 +1,8 @@
 """Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
-The encoder, with one or two directions at once, and the decoder, with or without attention, run the same
-steps. In the paper's notation, where `projected` is [W_z; W_r; W] e + b of a word in three parts:
+The encoder (one or two directions at once) and the decoder (with or without attention) run the same
+steps. Each step computes the following, in the paper's notation. `projected` is [W_z; W_r; W] e + b of
+the step's input word, with blocks for z, r and s̃, and is computed before the loop:
 
     [q_i; u_i] = [W_a; U_z; U_r] s_{i-1}                  one product
     c_i        = Σ_j α_ij h_j,  α_ij = softmax_j score(q_i, k_j)
@@ -12,8 +13,8 @@ steps. In the paper's notation, where `projected` is [W_z; W_r; W] e + b of a wo
 The backward loop computes the gradients of states and queries. The gradient of each weight matrix is one
 product after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
 
-Without attention there is no q_i, and `projected` has the terms of the context. With attention there is
-one context more than there are new states, since the readout of the last word needs c_{T+1}:
+Without attention there is no q_i, and `projected` includes the terms in the fixed context c. With
+attention, the loop computes T new states but T + 1 contexts: the readout of the last word needs c_{T+1}.
 
     s_0 ─────────► s_1 ─────────► … ──► s_T
       └──► c_1 ──┘   └──► c_2 ──┘         └──► c_{T+1}
@@ -92,12 +93,12 @@ def run_with_attention(
 
 
 class UnitRecord(NamedTuple):
-    """What the backward pass needs of the gated units."""
+    """The tensors of the gated units that the backward pass needs."""
 
     state_weight: Tensor  # [W_a; U_z; U_r], (..., N + 2H, H); without attention N is 0
     U: Tensor  # (..., H, H)
     states: Tensor  # (..., T + 1, B, H) s_0 .. s_T
-    compute_states: Tensor  # the same in the compute dtype
+    compute_states: Tensor  # `states` in the compute dtype
     gates: Tensor  # (..., T, B, 2H) [z; r]
     candidates: Tensor  # (..., T, B, H) s̃
     reset_states: Tensor  # (..., T, B, H) r∘s_{i-1}
@@ -125,7 +126,7 @@ class UnitRecord(NamedTuple):
 
 
 class AttentionRecord(NamedTuple):
-    """What the backward pass needs of the attention."""
+    """The tensors of the attention that the backward pass needs."""
 
     C: Tensor  # (3H, A)
     annotations: Tensor  # (B, S, A)
@@ -139,7 +140,7 @@ class AttentionRecord(NamedTuple):
 class GatedUnitFunction(Function):
     """Computes `run_units` and `run_with_attention`.
 
-    `mask` is the argument `real` of the first, and the source mask of the second.
+    `mask` is the argument `real` of `run_units`, or the source mask of `run_with_attention`.
     """
 
     @staticmethod
@@ -198,7 +199,9 @@ def run_forward(
     real: Tensor | None = None,
     attended: AttentionInputs | None = None,
 ) -> tuple[Tensors, Tensors]:
-    """Runs the loop; returns its results, and a `UnitRecord` with an `AttentionRecord` as one tuple.
+    """Runs the loop. Returns its results, and the tensors that the backward pass needs.
+
+    The second tuple has the fields of a `UnitRecord`, then with attention those of an `AttentionRecord`.
 
     Python counts from 0: `state[i]` is s_i, but `gate[i]`, `context[i]`, … belong to s_{i+1}.
 
@@ -260,16 +263,18 @@ def run_backward(
 ) -> list[Tensor]:
     """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`.
 
-    ∂x is the gradient of the loss with respect to x; for z, r and s̃ before their nonlinearity. The loop
-    goes from s_T to s_1. `from_outside` is what the loop's caller knows of ∂s_i and ∂c_i.
+    ∂x is the gradient of the loss with respect to x; ∂z, ∂r and ∂s̃ are taken before the nonlinearity.
+    The loop goes from s_T to s_1. `from_outside` is the part of ∂s_i or ∂c_i that comes from outside the
+    loop, such as from the readouts.
 
         ∂s̃       = ∂s_i∘z∘(1 - s̃²),  ∂z = ∂s_i∘(s̃ - s_{i-1})∘z∘(1 - z)
         ∂r       = (Uᵀ ∂s̃)∘s_{i-1}∘r∘(1 - r)
-        ∂c_i     = from_outside + Cᵀ [∂z; ∂r; ∂s̃]; attention makes ∂q_i of it
+        ∂c_i     = from_outside + Cᵀ [∂z; ∂r; ∂s̃]; attention computes ∂q_i from ∂c_i
         ∂s_{i-1} = from_outside + (1 - z)∘∂s_i + r∘(Uᵀ ∂s̃) + [W_a; U_z; U_r]ᵀ [∂q_i; ∂z; ∂r]
 
-    `grad_state` holds ∂s_i without the last product, which is `from_next` in the step before. One buffer
-    holds the rest for all steps; its views share columns:
+    `grad_state` holds ∂s_{i-1} without `from_outside` and without the last product (`from_next`). The
+    next iteration adds both terms. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all steps. Each of the four
+    views covers the columns that are marked:
 
                     ∂q  ∂z  ∂r  ∂s̃
         queries     ×
@@ -293,7 +298,7 @@ def run_backward(
     state, gate, candidate, from_outside = by_step(
         units.states, units.gates, units.candidates, upstream[0].contiguous()
     )
-    from_outside = from_outside[-length:]  # of s_1 .. s_T; with attention, s_0 has one, too
+    from_outside = from_outside[-length:]  # of s_1 .. s_T; with attention, drops that of s_0
     grad_state = torch.zeros_like(state[0])
 
     def units_backward(i: int, from_next: Tensor) -> None:

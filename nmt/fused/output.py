@@ -22,16 +22,16 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 # On a CPU, the number of rows of a 16-bit matrix product is rounded up to a multiple of this, with
 # padding rows. oneDNN compiles a kernel for each new number of rows. For 700 rows and 3,000 words,
 # compiling the three matrix products (the logits and two gradients) takes as long as computing them.
-# Padding makes new numbers rare.
+# With padding, new numbers of rows are rare.
 ROW_MULTIPLE = 32
-# Size of one chunk of logits: small enough for the cache of a CPU, large enough to fill a GPU.
+# Bytes of one chunk of logits: few enough for the cache of a CPU, enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
     """See `nmt.layers.Output`. `loss` works in chunks of rows, and so does `nll` if gradients are off.
 
-    `logits` uses oneDNN for float32 inference on a CPU. All else is inherited.
+    `logits` uses oneDNN for float32 inference on a CPU.
     """
 
     backend = Backend()
@@ -69,10 +69,10 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns readouts (R, M), words (R), and the weights of the words (R). None: all weights are 1.
+        """Returns readouts (R, M), words (R), and weights of the words (R; None: all are 1).
 
-        On a CPU the result has only the real positions. On a GPU a boolean index would synchronize,
-        so padded positions stay, with weight 0.
+        On a CPU, rows are the real positions only. On a GPU a boolean index would synchronize, so padded
+        positions are rows, too, with weight 0.
         """
         if not readout.is_cuda:
             return readout[mask], target[mask], None
@@ -114,7 +114,7 @@ def chunked_nll(
         rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
         weight = None if weight is None else pad(weight, (0, extra))
     rows, matrix = pad_sizes(rows.to(dtype)), pad_sizes(W_o.to(dtype), rows=True)
-    # the p of an added word is 0
+    # bias -inf: padding words have probability 0
     padded_bias = pad(bias, (0, len(matrix) - len(bias)), value=-torch.inf)
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None

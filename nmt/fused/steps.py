@@ -1,7 +1,7 @@
 """One step of a recurrence, the likelihood of words, and their derivatives, in PyTorch operations.
 
 `nmt.fused.gpu.kernels` implements the same functions in Triton. The step functions write into
-buffers of the caller.
+buffers that the caller provides.
 
 B batch, H state size, R rows (target words), M maxout units, V vocabulary size. The leading `...` is
 (directions, B) or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
@@ -50,7 +50,7 @@ def next_state(
 ) -> None:
     """Writes s̃ = tanh(projected + recurrent) to `candidate` and s' = (1 - z)∘s + z∘s̃ to `new_state`.
 
-    All are (..., H), except `gates` (..., 2H). `copy` receives s' in the compute dtype.
+    All tensors are (..., H), except `gates` (..., 2H). `copy` receives s' in the compute dtype.
     """
     torch.add(projected, recurrent, out=candidate).tanh_()
     torch.lerp(state, candidate, gates.chunk(2, -1)[0], out=new_state)
@@ -69,8 +69,8 @@ def candidate_backward(
 ) -> None:
     """Adds `from_next` and `upstream` to `grad_state`, the gradient of s' (all (..., H)).
 
-    `from_next` is the part that comes from the next step, through its products with s'. `upstream`
-    comes from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
+    `from_next` is the gradient that comes from the next step, where matrices multiply s'. `upstream` is
+    the gradient from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
     """
     grad_state.add_(from_next).add_(upstream)
     z = gates.chunk(2, -1)[0]
@@ -84,9 +84,9 @@ def reset_backward(
 ) -> None:
     """Writes the pre-activation gradient of r to `grad`.
 
-    `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. It is
-    replaced by one part of the gradient of s: (1 - z)∘grad_state + r∘grad_reset_state. The caller
-    adds the parts that pass through U_z and U_r, and through the attention.
+    `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. The function
+    replaces `grad_state` by one part of the gradient of s: (1 - z)∘grad_state + r∘grad_reset_state.
+    The caller adds the parts that pass through U_z and U_r, and through the attention.
     """
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset_state * state, r))
@@ -107,7 +107,7 @@ def word_nll(
     """Writes weight · -log p(word) (R) to `nll`.
 
     Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R), `weight` (R; None:
-    all are 1) and `buffer` (memory for the logits, at least (R, V); the gradient overwrites them).
+    all are 1) and `buffer` (memory for the logits, at least (R, V); the gradient overwrites the logits).
     Returns the gradient of the sum with respect to the logits (R, V), or None.
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
@@ -150,7 +150,7 @@ def negative_log_likelihood(logits: Tensor, word: Tensor) -> Tensor:
 
 
 def pad_sizes(factor: Tensor, *, rows: bool = False) -> Tensor:
-    """Pads the columns of a factor (..., M, N) of a matrix product with zeros; with `rows` also M.
+    """Pads a factor (..., M, N) of a matrix product with zeros, in dimension N; with `rows`, also in M.
 
     The padded sizes are multiples of `size_multiple`.
     """
@@ -163,6 +163,6 @@ def size_multiple(device: torch.device) -> int:
     """Returns what matrix sizes should be multiples of: 8 on a GPU, 1 on a CPU.
 
     cuBLAS has its fastest 16-bit kernels only for multiples of 8. Of the paper's sizes, 500 maxout units,
-    620 entries of an embedding and 30,002 words are none.
+    620 entries of an embedding and 30,002 words are not multiples of 8.
     """
     return 1 if device.type == "cpu" else 8

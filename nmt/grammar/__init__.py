@@ -13,11 +13,11 @@ order; each imports only modules above it:
     noun_phrases    noun phrases with what follows the noun; places
     verbs           verbs with tense, negation, adverb and pronoun; infinitives
     circumstances   adverbial phrases and infinitive phrases
-    descriptions    be with an adjective, a comparison or a place
+    descriptions    the verb be with an adjective, a comparison or a place
     predicates      verbs with their complements
     clauses         subjects, main clauses, relative and reported clauses
     sentences       clauses joined into a sentence
-    sampling        which sentence is draw k of a split
+    sampling        the sentence pair that is draw k of a split
 """
 
 from nmt.grammar.draft import AlignedPair

@@ -1,4 +1,4 @@
-"""Adverbial phrases and infinitive phrases, which contain each other.
+"""Adverbial phrases and infinitive phrases; each kind may contain the other kind.
 
 `during the concert`, `for Thomas`, `in order to read without waking the neighbours`
 """
@@ -11,7 +11,7 @@ from nmt.grammar.noun_phrases import write_noun_phrase, write_person, write_plac
 from nmt.grammar.nouns import write_name
 from nmt.grammar.verbs import verbs_with_subject, write_infinitive
 
-# Objects of verbs that take no `for somebody`
+# `Verb.objects` of verbs that are never followed by `for somebody`
 _NO_BENEFICIARY = (
     ("person",),
     ("person", "animal", "thing"),
@@ -94,8 +94,8 @@ def write_infinitive_phrase(
 
     Args:
         subject: the implied subject.
-        to: positions of English words that the French infinitive translates as well.
-        gerund: whether English has a gerund instead.
+        to: positions of further English words that the French infinitive translates, such as `to`.
+        gerund: whether English has a gerund instead of an infinitive.
         definite: whether the object is definite.
     """
     end = len(draft.source) + budget

@@ -1,7 +1,8 @@
 """Main clauses with their subjects, relative clauses and reported clauses.
 
 The grammar is recursive: noun phrases contain relative clauses, and predicates contain reported
-clauses. Their modules come before this one, so they call `RULES` through `Draft.clauses`.
+clauses. The modules of these phrases cannot import this module, so they call `RULES` through
+`Draft.clauses`.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ _SUBJECT_CLASSES = Weighted(
     ],
     [72, 9, 8, 3, 1, 3, 2, 2, 2, 1, 1],
 )  # fmt: skip
-# The tenses of a relative clause by the time of the clause around it
+# The tenses of a relative clause, by the time of the clause that contains it
 _RELATIVE = {
     PRESENT: Weighted([PRESENT, PAST], [75, 25]),
     PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
     FUTURE: Weighted([PRESENT, PAST], [75, 25]),
 }
-# Be in the passive is an event, not a state: was written, a été écrit
+# In the passive, be describes an event, not a state: was written, a été écrit
 _BE_PASSIVE = BE._replace(state=False)
 
 
@@ -115,7 +116,7 @@ def _write_subject(draft: Draft, budget: int) -> Referent:
 
 
 def _write_full_subject(draft: Draft, noun_class: str, budget: int) -> Referent:
-    """Writes a noun phrase of a semantic class as subject, seldom two noun phrases of persons."""
+    """Writes a noun phrase of a semantic class as subject; sometimes two persons joined by `and`."""
     referent = write_noun_phrase(draft, (noun_class,), budget, subject=True)
     if noun_class == "person" and referent.plural:
         draft.groups += 1
@@ -136,7 +137,7 @@ def _write_any_pronoun(draft: Draft) -> Referent:
 
 
 def _write_existential(draft: Draft, past: bool, budget: int) -> None:
-    """Writes what exists somewhere: `there is a book on the table`."""
+    """Writes that something exists somewhere: `there is a book on the table`."""
     noun_classes = ("person", "animal", "thing", "vehicle")
     noun = pick_noun(draft, (noun_classes[draft.draw() % 4],))
     plural = draft.chance(0.4)
@@ -173,7 +174,7 @@ def _write_passive(draft: Draft, tense: str, budget: int) -> None:
 
 
 def write_relative_clause(draft: Draft, noun: Referent, budget: int) -> None:
-    """Writes a relative clause that modifies `noun`: where, whose, that (object) or who."""
+    """Writes a relative clause about `noun`, with where, whose, that (object), who or which."""
     outer = draft.tense, draft.last_subject
     draft.tense = _RELATIVE[TIME[draft.tense]].pick(draft.draw)
     draft.depth += 1
@@ -224,7 +225,7 @@ def _write_short_subject(draft: Draft, budget: int) -> Referent:
 
 
 def write_reported_clause(draft: Draft, reporter: Referent, tense: str, budget: int) -> None:
-    """Writes a clause; a pronoun in it may refer to `reporter`, the subject that says it."""
+    """Writes the clause that `reporter` says; a pronoun in this clause may refer to `reporter`."""
     outer = draft.tense
     draft.last_subject = reporter
     draft.depth += 1

@@ -8,8 +8,8 @@ only possible, since `ne` adds no meaning.
     0 Elle  1 n'    2 a     3 pas   4 vu   5 .     possible: 2p1
 
 Agreement means that one word takes gender, number or person from another: `la lettre est longue`,
-`les livres sont longs`. A rule for a noun phrase returns its `Referent`, which has these features;
-rules for verbs and adjectives take it as an argument.
+`les livres sont longs`. A rule for a noun phrase returns a `Referent`, which has these features of the
+phrase. Rules for verbs and adjectives take this `Referent` as an argument.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Word = TypeVar("Word", Noun, Adjective)
 # Persons: indices into the tables of verb forms
 JE, IL, NOUS, VOUS, ILS = range(5)
 
-# Tenses, named after the English form, with the French form
+# Tenses, named after the English form. The comment shows the English and the French form.
 PRESENT = "present"  # eats: mange
 PAST = "past"  # ate: a mangé; of a state (knew): connaissait
 PROGRESSIVE = "progressive"  # was eating: mangeait
@@ -37,7 +37,7 @@ PLUPERFECT = "pluperfect"  # had eaten: avait mangé
 FUTURE = "future"  # will eat: mangera
 CONDITIONAL = "conditional"  # would eat: mangerait
 
-# The time of a tense; the tense of a subordinate clause depends on it.
+# The time of each tense. The tense of a subordinate clause depends on the time of the outer clause.
 TIME = {
     PRESENT: PRESENT, FUTURE: FUTURE,
     PAST: PAST, PROGRESSIVE: PAST, PLUPERFECT: PAST, CONDITIONAL: PAST,
@@ -56,12 +56,12 @@ class AlignedPair(NamedTuple):
     possible: list[tuple[int, int]]
 
     def pharaoh(self) -> str:
-        """The links on one line: `i-j` for a sure link, `ipj` for a possible link."""
+        """Returns the links on one line: `i-j` for a sure link, `ipj` for a possible link."""
         marked = [(*link, "-") for link in self.sure] + [(*link, "p") for link in self.possible]
         return " ".join(f"{i}{mark}{j}" for i, j, mark in sorted(marked))
 
     def reversed(self) -> AlignedPair:
-        """The pair in the other direction."""
+        """Returns the pair with source and target exchanged."""
         sure, possible = (sorted((j, i) for i, j in links) for links in (self.sure, self.possible))
         return AlignedPair(self.target, self.source, sure, possible)
 
@@ -76,7 +76,7 @@ class Referent(NamedTuple):
 
     @property
     def speaker(self) -> bool:
-        """Whether it is I, we or you."""
+        """Whether the person is I, we or you."""
         return self.person in (JE, NOUS, VOUS)
 
 
@@ -86,10 +86,10 @@ def _link(position: int) -> Links:
 
 
 class ClauseRules(NamedTuple):
-    """The rules for clauses inside phrases: where the grammar is recursive.
+    """The rules for clauses inside phrases, which make the grammar recursive.
 
-    Noun phrases and predicates need these rules, but the module `clauses` imports those modules.
-    So a draft carries the rules, `clauses.RULES`, and all imports go in one direction.
+    Noun phrases and predicates need these rules, but the module `clauses` imports the modules of noun
+    phrases and predicates. So a draft carries the rules, and all imports go in one direction.
     """
 
     relative: Callable[[Draft, Referent, int], None]  # the modified noun, budget
@@ -100,20 +100,21 @@ class ClauseRules(NamedTuple):
 class Draft:
     """A sentence pair that rules extend word by word.
 
-    Each language is written in its own word order, and each French word with its links.
+    Rules append the words of each language in the word order of that language. Each French word gets
+    its links when it is appended.
     """
 
     draw: Draw
     clauses: ClauseRules
     source: list[str] = field(default_factory=list)
     target: list[str] = field(default_factory=list)  # as `french.join` reads it
-    links: list[Links] = field(default_factory=list)  # of each word of `target`
+    links: list[Links] = field(default_factory=list)  # links of each word of `target`
     used: list[Noun | Adjective] = field(default_factory=list)
-    depth: int = 0  # of embedding; deep phrases are kept simple
+    depth: int = 0  # depth of embedding; deep phrases are kept simple
     tense: str = PRESENT  # of the clause being written
     last_subject: Referent | None = None  # the antecedent of a subject pronoun
-    last_place: int = -99  # source position of the last place; far back: none
-    groups: int = 0  # of persons; `they` is ambiguous if there are several
+    last_place: int = -99  # source position of the last place; -99: no place yet
+    groups: int = 0  # number of groups of persons so far; with several, `they` is ambiguous
 
     def chance(self, probability: float) -> bool:
         return self.draw() < probability * RANGE
@@ -155,7 +156,7 @@ class Draft:
         """Appends a phrase that is translated as a whole; links all its words to each other.
 
         Args:
-            sure: the links (i, j) that are sure; the others are possible.
+            sure: the links (i, j) that are sure; all other links are possible.
         """
         at = self.put_english(*source)
         for j, word in enumerate(target):
@@ -171,7 +172,7 @@ class Draft:
             )
 
     def pair(self) -> AlignedPair:
-        """The sentence pair as it is written."""
+        """Returns the sentence pair in its written form."""
         words, links = french.join(self.target, self.links)
         self.source[0] = self.source[0][0].upper() + self.source[0][1:]
         words[0] = words[0][0].upper() + words[0][1:]

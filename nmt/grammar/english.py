@@ -16,7 +16,7 @@ _DOUBLED = frozenset(
 
 
 def article(word: str) -> str:
-    """The indefinite article before `word`; its first sound decides, not its first letter."""
+    """Returns the indefinite article before `word`; the first sound decides, not the first letter."""
     lower = word.lower()
     if lower.startswith(_AN):
         return "an"
@@ -48,7 +48,7 @@ class Forms(NamedTuple):
 
 
 def conjugate(lemma: str, past: str | None = None, participle: str | None = None) -> Forms:
-    """The forms of a verb, words joined by `_`; irregular verbs need their past forms."""
+    """Returns the forms of a verb; `_` joins its words (get_up). Irregular verbs need their past forms."""
     base, *rest = lemma.split("_")
     if _consonant_y(base):
         third, regular = base[:-1] + "ies", base[:-1] + "ied"

@@ -75,7 +75,7 @@ def feminine(adjective: str) -> str:
 
 
 def noun_plural(noun: str) -> str:
-    """The plural of a noun, also of an irregular one such as `festival`."""
+    """The plural of a noun, also of an irregular noun such as `festival`."""
     return noun + "s" if noun in _PLURAL_IN_S else plural(noun)
 
 
@@ -97,7 +97,7 @@ _CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("Ã ", "le"): "au", ("Ã
 
 
 def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
-    """Elides, contracts and chooses the forms that depend on the next word.
+    """Elides and contracts words, and chooses the forms that depend on the next word.
 
     Args:
         words: the words of a derived sentence, with `~`.
@@ -106,7 +106,7 @@ def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
     Returns:
         The written words and their links; a contraction has the links of both words.
     """
-    out: list[str] = []  # in reverse, like the loop
+    out: list[str] = []  # in reverse order, like the loop
     out_links: list[Links] = []
     following = "."
     article = False  # whether the following word is an article that may contract

@@ -1,8 +1,8 @@
 """The words of the corpus with all their forms, read from the lists in `lexicon/`.
 
-A list has sections of lemmas, the most frequent first. Sections have semantic classes, so that
-letters are read and doors are locked. Zipf's law gives the probabilities within a section: the word
-of rank r, from 1, has the weight 1 / (r + 1).
+A list has sections of lemmas, the most frequent lemma first. Sections have semantic classes, so that
+persons read letters and lock doors, and not the reverse. Zipf's law gives the probabilities within a
+section: the word of rank r, from 1, has the weight 1 / (r + 1).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Adjective(NamedTuple):
 
     english: str
     french: tuple[tuple[str, str], tuple[str, str]]
-    attributive: str  # masculine singular before the noun, as `french.join` reads it
+    attributive: str  # masculine singular before the noun, with `~` for `french.join`
     before: bool  # precedes the French noun
     size: bool  # size or age; in English, opinions precede it: a happy little man
     opinion: bool
@@ -49,9 +49,9 @@ class Verb(NamedTuple):
     preposition: str | None = None  # its French preposition: obéir à
     reflexive: bool = False
     etre: bool = False  # compound tenses take être
-    state: bool = False  # the English simple past is a French imperfect
+    state: bool = False  # a state: the French imperfect translates the English simple past
     willed: bool = False  # may be done slowly, carefully, ...
-    coming: bool = False  # reports the future: promise
+    coming: bool = False  # its reported clause is about the future: promise
     subjects: tuple[str, ...] = ()  # semantic classes
     objects: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ class Name(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A fixed phrase; `links[j]` are the links of French word j."""
+    """A fixed phrase; `links[j]` holds the links of French word j."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]

@@ -27,7 +27,7 @@ _PLURAL = Weighted(
 )
 _MASS = Weighted(["the", "some", "own", "this"], [42, 40, 10, 5])
 _DEFINITE = frozenset(("the", "own", "this", "'s", "number", "all"))
-_PLURAL_SHARE = int(0.3 * RANGE)  # of all random numbers
+_PLURAL_SHARE = int(0.3 * RANGE)  # random numbers below this give a plural
 
 # Classes whose nouns have no owner
 _OWNERLESS = frozenset(
@@ -42,7 +42,7 @@ class Preposition(NamedTuple):
 
     english: tuple[str, ...]
     french: tuple[str, ...]
-    noun_classes: tuple[str, ...]  # of the place
+    noun_classes: tuple[str, ...]  # semantic classes of the place
     sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between its words
 
 
@@ -84,7 +84,7 @@ def write_noun_phrase(
         definite: allows only determiners that may follow `de`.
         negated: whether this is the direct object of a negated verb (`pas de pain`).
         singular: never plural.
-        subject: whether this is the subject of a clause, which alone may have `every`.
+        subject: whether this is the subject of a clause; only subjects may have `every`.
     """
     noun = pick_noun(draft, noun_classes)
     plural = not noun.mass and not singular and draft.draw() < _PLURAL_SHARE
@@ -197,7 +197,7 @@ def write_place(draft: Draft, budget: int, small: bool = False) -> None:
     """Writes where something is.
 
     Args:
-        small: whether it may lie on or under furniture.
+        small: whether the thing may lie on or under furniture.
     """
     draft.last_place = len(draft.source)
     if draft.chance(0.25):

@@ -52,7 +52,7 @@ def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]
 
 @cache
 def adjectives_of(noun_class: str, before: bool) -> Weighted[Adjective] | None:
-    """Adjectives for nouns of this class that stand before the French noun, or after it."""
+    """Adjectives for nouns of this class that precede the French noun (if `before`) or follow it."""
     pairs = lexicon.adjectives.get((noun_class, before))
     return Weighted([a for a, _ in pairs], [w for _, w in pairs]) if pairs else None
 
@@ -74,7 +74,7 @@ class Nominal(NamedTuple):
         return Referent(ILS if plural else IL, noun.feminine, plural, noun.noun_class)
 
     def in_english_order(self) -> list[Adjective]:
-        """The adjectives in English: opinion, then size or age, then colour or origin."""
+        """The adjectives in English order: opinion, then size or age, then colour or origin."""
         adjectives = list(filter(None, (self.before, self.after)))
         if len(adjectives) == 2 and adjectives[0].size and adjectives[1].opinion:
             adjectives.reverse()

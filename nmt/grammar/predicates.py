@@ -66,7 +66,7 @@ def write_predicate(draft: Draft, subject: Referent, budget: int) -> None:
     """Writes the predicate of a subject in about `budget` English words."""
     end = len(draft.source) + budget
     construction = _pick_construction(draft, subject, budget)
-    verbs = verbs_with_subject(construction, subject.noun_class)  # none for be
+    verbs = verbs_with_subject(construction, subject.noun_class)  # None for be
     if verbs is None and construction != "be":
         construction = "intransitive"
         verbs = verbs_with_subject(construction, subject.noun_class)
@@ -81,7 +81,7 @@ def write_predicate(draft: Draft, subject: Referent, budget: int) -> None:
 
 
 def _pick_construction(draft: Draft, subject: Referent, budget: int) -> str:
-    """Picks a construction, and replaces one that does not fit the subject or the budget."""
+    """Picks a construction; replaces it by a simpler one if it does not fit the subject or the budget."""
     choice = (_OF_PERSONS if subject.noun_class == "person" else _OF_OTHERS).pick(draft.draw)
     if (
         (choice == "report" and (budget < 7 or draft.depth >= 2))
@@ -138,7 +138,7 @@ def _write_transitive(draft: Draft, verb: Verb, subject: Referent, tense: str, b
 def _write_second_verb(
     draft: Draft, first: Verb, subject: Referent, thing: Referent, tense: str
 ) -> None:
-    """Seldom adds a verb whose object is a pronoun: `bought an apple and ate it`."""
+    """Sometimes adds a verb whose object is a pronoun: `bought an apple and ate it`."""
     verbs = verbs_with_object(thing.noun_class)
     if verbs is None or subject.noun_class != "person" or thing.noun_class == "person":
         return

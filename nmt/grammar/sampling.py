@@ -1,4 +1,4 @@
-"""Draws: which sentence pair is number k of a split."""
+"""Draws sentence pairs: a split and a number k determine one pair."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nmt.grammar.draft import AlignedPair
 from nmt.grammar.sentences import derive
 from nmt.grammar.stream import RANGE, Draw, stream
 
-# Changes with any draw; part of the fingerprint of prepared text.
+# Must change whenever any draw changes. It is part of the fingerprint of prepared text.
 VERSION = "2"
 
 # A hash divides the language into 16 shares; a split draws from its own shares.
 _SHARES = {"train": range(0, 12), "valid": range(12, 14), "test": range(14, 16)}
 
-# Quantiles k / 32 of the length in units of the mean: a gamma distribution of shape 2.4
+# Quantiles k / 32 of the sentence length divided by its mean, for a gamma distribution of shape 2.4
 _QUANTILES = (
     0.06, 0.24, 0.32, 0.38, 0.44, 0.49, 0.54, 0.58, 0.63, 0.67, 0.72, 0.76, 0.80, 0.85, 0.89, 0.94,
     0.99, 1.03, 1.08, 1.14, 1.19, 1.25, 1.31, 1.38, 1.45, 1.53, 1.63, 1.73, 1.86, 2.03, 2.26, 2.66,
@@ -24,21 +24,21 @@ _QUANTILES = (
 )  # fmt: skip
 _LAST = len(_QUANTILES) - 1
 
-_SHORTEST = 3  # words of a sentence, in either language
+_SHORTEST = 3  # minimum number of words of a sentence, in either language
 
 
 def share(source: Sequence[str]) -> int:
     """The share (0 to 15) that a source sentence belongs to.
 
-    `him` and `her` count as one word. Both can be `lui`, so sentences that differ only there have
-    one translation, which must not be in two splits either.
+    `him` and `her` count as one word. `lui` can translate both, so sentences that differ only in these
+    words may have the same translation. No translation may be in two splits.
     """
     text = " ".join(["him" if word == "her" else word for word in source])
     return blake2b(text.encode(), digest_size=8).digest()[0] & 15
 
 
 def split_share(split: str) -> range:
-    """The shares of a split; the part of its name after a colon is free."""
+    """Returns the shares of a split. The part of its name after a colon has no effect on the shares."""
     base = split.partition(":")[0]
     if base not in _SHARES:
         raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
@@ -59,7 +59,7 @@ def _position(value: float) -> float:
 
 
 def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
-    """Picks a length from its distribution, truncated to `shortest` ... `longest`."""
+    """Picks a length from the distribution of lengths, truncated to `shortest` ... `longest`."""
     low, high = _position(shortest / mean), _position((longest + 1) / mean)
     if high <= low:
         return shortest
@@ -70,7 +70,7 @@ def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
 def draw(
     seed: int, split: str, k: int, *, mean_length: float = 22.0, max_length: int = 80
 ) -> AlignedPair:
-    """Returns draw k of a split: the same pair on every machine, whatever else is drawn.
+    """Returns draw k of a split. It is the same on every machine and does not depend on other draws.
 
     Args:
         seed: the corpus; another seed gives another sample of the same language.
@@ -78,7 +78,7 @@ def draw(
             same shares of the language.
         k: number of the draw, from 0.
         mean_length: mean number of source words, before truncation at `max_length`.
-        max_length: largest number of words in either language.
+        max_length: maximum number of words in either language.
 
     Raises:
         ValueError: for an unknown split, or lengths that are too small.
@@ -114,10 +114,10 @@ def draw_by_length(
     The bucket of draw k is k mod (number of buckets).
 
     Args:
-        edges: largest length of each bucket, increasing. Edges from `max_length` on are dropped; one
-            more bucket goes up to it.
-        max_length: largest number of words in either language.
-        by_target: whether buckets are of target lengths, not of source lengths.
+        edges: largest length of each bucket, increasing. Edges of at least `max_length` are dropped. A
+            last bucket goes up to `max_length`.
+        max_length: maximum number of words in either language.
+        by_target: whether the target length selects the bucket, not the source length.
 
     Raises:
         ValueError: for an unknown split, or buckets that hold no sentence.

@@ -1,4 +1,4 @@
-"""Sentences: an opening and clauses, joined until the sentence has about the wanted length."""
+"""Sentences: an opening, then clauses until the sentence has about the wanted length."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TENSES = Weighted([PAST, PRESENT, FUTURE], [48, 33, 19])
 class Conjunction(NamedTuple):
     """A conjunction that joins a clause to a sentence."""
 
-    comma: bool  # before it
+    comma: bool  # whether a comma precedes the conjunction
     english: tuple[str, ...]
     french: tuple[str, ...]
-    tenses: dict[str, str]  # of the joined clause, by the tense of the sentence
+    tenses: dict[str, str]  # tense of the joined clause, by the tense of the sentence
     sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between its words
 
 
@@ -35,7 +35,7 @@ _WHEN = Conjunction(False, ("when",), ("quand",), _TIMED)
 _SO = Conjunction(True, ("so",), ("donc",), _SAME)
 _IF = Conjunction(False, ("if",), ("si",), {FUTURE: PRESENT})
 _AS_SOON_AS = Conjunction(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
-# Conjunctions by the tense of the sentence: after its first clause, and before it
+# Conjunctions by the tense of the sentence: `_JOINING` after the first clause, `_OPENING` before it
 _JOINING = {
     PAST: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 18, 12, 7, 7]),
     PRESENT: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 20, 9, 8, 7]),
@@ -46,8 +46,8 @@ _OPENING = {
     PRESENT: Weighted([_WHEN, _WHILE, _AS_SOON_AS], [5, 3, 2]),
     FUTURE: Weighted([_IF], [1]),
 }
-_SHORTEST = 5  # English words of a clause
-_LONGEST = 17
+_SHORTEST = 5  # minimum number of English words planned for a clause
+_LONGEST = 17  # maximum number of English words planned for a clause
 
 
 def derive(draw: Draw, length: int) -> AlignedPair:
@@ -91,7 +91,7 @@ def _write_opening(draft: Draft, tense: str, length: int) -> None:
 
 
 def _pick_budget(draft: Draft, end: int) -> int:
-    """Picks the budget of a clause: all words left, or a part that leaves room for another."""
+    """Picks the budget of a clause: all words left, or a part that leaves room for another clause."""
     left = end - len(draft.source)
     if left <= 11:
         return left

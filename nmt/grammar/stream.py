@@ -1,8 +1,9 @@
 """Random numbers that are the same on every machine, and weighted lists.
 
-A stream has a name. SHAKE-128 of the name and a block number gives its blocks, so no library
-generator is needed. The bounds of weighted lists are the same everywhere, too: IEEE 754 defines
-sums, quotients and square roots exactly. Logarithms and powers differ between C libraries.
+A stream has a name. SHAKE-128 of the name and a block number gives the numbers of a block, so no random
+generator of a library is needed. The bounds of weighted lists are the same everywhere, too: their
+computation needs only sums, quotients and square roots, which IEEE 754 defines exactly. Logarithms and
+powers would differ between C libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Item = TypeVar("Item")
 Draw = Callable[[], int]
 
 RANGE = 1 << 32
-_BLOCK = 384  # numbers
+_BLOCK = 384  # random numbers per block
 _unpack = struct.Struct(f"<{_BLOCK}I").unpack
 
 

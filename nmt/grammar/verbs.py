@@ -39,7 +39,7 @@ NO_LONGER = Negation(("no", "longer"), "plus")
 
 
 class Pronoun(NamedTuple):
-    """An object pronoun: after the English verb, before the French verb."""
+    """An object pronoun. It follows the English verb and precedes the French verb."""
 
     english: str
     french: str
@@ -118,9 +118,9 @@ def verbs_with_object(noun_class: str) -> Weighted[Verb] | None:
 
 
 def pick_negation(draft: Draft, tense: str) -> Negation | None:
-    """Picks a negation, mostly none.
+    """Picks a negation; mostly returns None.
 
-    In some tenses, `never` and `no longer` have more than one translation: `not` replaces them.
+    In tenses in which `never` or `no longer` has more than one translation, picks `not` instead.
     """
     if not draft.chance(0.13):
         return None
@@ -133,7 +133,7 @@ def pick_negation(draft: Draft, tense: str) -> Negation | None:
 
 
 def pick_adverb(draft: Draft, verb: Verb, tense: str, subject: Referent) -> Name | None:
-    """Picks an adverb of frequency or manner, mostly none."""
+    """Picks an adverb of frequency or manner; mostly returns None."""
     alive = subject.noun_class in ("person", "animal")
     if tense == PRESENT and alive and not verb.state and draft.chance(0.12):
         return lexicon.adverbs["frequency"].pick(draft.draw)
@@ -144,9 +144,10 @@ def pick_adverb(draft: Draft, verb: Verb, tense: str, subject: Referent) -> Name
 
 
 def pick_pronoun(draft: Draft, dative: bool, compound: bool, subject: Referent) -> Pronoun | None:
-    """Picks an object pronoun; returns None for one that does not fit.
+    """Picks an object pronoun; returns None if it does not fit.
 
-    It must not be the subject. If a participle agrees with it, its gender must be known.
+    The pronoun must not refer to the subject. If a participle agrees with the pronoun, the gender of
+    the pronoun must be known.
     """
     pronoun = (_DATIVE if dative else _ACCUSATIVE).pick(draft.draw)
     if pronoun.person != IL and pronoun.person == subject.person:
@@ -167,7 +168,7 @@ def settle_tense(verb: Verb, subject: Referent, tense: str) -> str:
     if verb.state and tense == PROGRESSIVE:
         tense = PAST
     if tense == PAST and verb.english.past == verb.english.base and subject.person != IL:
-        tense = PLUPERFECT  # "they read" could be either tense
+        tense = PLUPERFECT  # "they read" could be present or past
     if verb.etre and subject.speaker and is_compound(verb, tense):
         tense = FUTURE if tense == PAST else CONDITIONAL  # the speaker's gender is unknown
     return tense
@@ -184,7 +185,7 @@ def write_verb(
     preceding: Referent | None = None,
     passive: Verb | None = None,
 ) -> None:
-    """Writes a finite verb with all that stands between subject and complements.
+    """Writes a finite verb with all words between the subject and the complements.
 
     Args:
         preceding: the direct object if it precedes the verb (in a relative clause with `que`): the
@@ -279,7 +280,7 @@ def write_infinitive(
     """Writes a French infinitive for an English infinitive or gerund.
 
     Args:
-        to: positions of English words that the French infinitive translates as well.
+        to: positions of further English words that the French infinitive translates, such as `to`.
     """
     at = draft.put_english(verb.english.gerund if gerund else verb.english.base, *_rest(verb))
     if verb.reflexive:

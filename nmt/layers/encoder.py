@@ -1,6 +1,6 @@
 """Encoders: the annotations of source words (section 3.2), and the summary for s_0.
 
-B batch size, S source length, E embedding size, H state size. Padding comes last.
+B batch size, S source length, E embedding size, H state size. Padding follows the real positions.
 """
 
 from __future__ import annotations

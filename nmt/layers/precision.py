@@ -15,5 +15,5 @@ def compute_dtype(parameter: Tensor) -> torch.dtype:
 
 
 def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns float32 for a 16-bit `dtype`, too coarse for sums over many steps; otherwise `dtype`."""
+    """Returns float32 for 16-bit dtypes, which are too coarse for long sums; otherwise `dtype`."""
     return torch.promote_types(dtype, torch.float32)

@@ -124,7 +124,7 @@ class Translator(pl.LightningModule, ABC):
     ) -> dict[str, Likelihood] | None:
         """Adds a batch to the metrics of its text, and returns the likelihood of its pairs.
 
-        Translations are decoded greedily. Returns None if this rank has no sentences.
+        Translations are decoded greedily. Returns None if this rank has none of the sentences.
         """
         if not len(batch.rows):
             return None

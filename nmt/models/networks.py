@@ -80,7 +80,7 @@ def assemble(config: Config, parts: Parts, target_size: int) -> Network:
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:
-    """Returns attention and an encoder, bidirectional unless `model.encoder` names a class (section 3)."""
+    """Returns an encoder (bidirectional unless `model.encoder` names a class) and attention (section 3)."""
     encoder = make_encoder(model, source_size, BidirectionalEncoder)
     return encoder, make_attention(model, encoder.size)
 

@@ -41,7 +41,7 @@ class Heatmaps(pl.Callback):
     """Logs attention heatmaps (teacher forcing) at each validation, always of the same development pairs.
 
     Args:
-        edges: last length of each length bucket; every bucket contributes pairs in turn.
+        edges: last length of each length bucket; pairs are chosen from the buckets in turn.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing it imports Triton."""
+"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing this module imports Triton."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def adadelta_kernel(
 class FusedAdadelta(Adadelta):
     """`torch.optim.Adadelta` for contiguous float32 parameters on one GPU, one launch per parameter.
 
-    PyTorch's version reads or writes memory of the size of the parameters about 30 times. This one
+    PyTorch's version reads or writes memory of the size of the parameters about 30 times. This version
     does so 7 times: it reads parameter, gradient and both averages, and writes all but the gradient.
-    The state has the same names and values, so checkpoints fit both. It supports the options lr,
-    rho, eps and weight_decay.
+    The state has the same names and values as PyTorch's, so a checkpoint fits both versions. This
+    version supports only the options lr, rho, eps and weight_decay.
     """
 
     _clip: Tensor | None = None
 
     def clip_next(self, norm: Tensor, max_norm: float) -> None:
-        """The next `step` clips the gradient, whose L2 norm is `norm`, to `max_norm`.
+        """Lets the next `step` clip the gradient, whose L2 norm is `norm`, to `max_norm`.
 
         The result is as after `torch.nn.utils.clip_grad_norm_`, but `grad` itself does not change.
         """

@@ -1,10 +1,11 @@
 """The loss of a batch and its gradients, replayed from CUDA graphs.
 
-A loop over a sentence launches hundreds of small kernels. A CUDA graph launches them all at once, but
-only on the memory that it was captured with. So each padded shape has one graph of the loss and its
-gradients. The graph reads a copy of the batch and writes the gradients to buffers that all shapes
-share. Nothing else is kept between replays, so all graphs use one memory pool. The largest shape is
-captured first: the blocks of a smaller one would not fit it, and the pool would grow with each shape.
+A loop over a sentence launches hundreds of small kernels. A CUDA graph launches all of them at once, but
+always with the shapes and memory addresses of its capture. So each padded shape has one graph of the loss
+and its gradients. The graph reads a copy of the batch and writes the gradients to buffers that all
+shapes share. Nothing else is kept between replays, so all graphs use one memory pool. The largest shape
+is captured first. Memory blocks of a smaller shape would be too small for a larger shape, so in ascending
+order the pool would grow with each shape.
 `Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary backward pass.
 
 B batch, S source length, T target length.
@@ -44,9 +45,9 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    After a failed capture, logs a warning and computes every loss without graphs. If only memory was
-    lacking, losses of other shapes keep their graphs. Batches are still padded, since the masks of
-    dropout depend on their shape.
+    After a failed capture, logs a warning and computes every loss without graphs. If the capture failed
+    for lack of memory, only losses of this shape are computed without a graph. Batches are padded even
+    then, since dropout masks depend on the shape of the batch.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
@@ -54,7 +55,7 @@ class LossGraphs:
             of replayed.
 
     Attributes:
-        graphs: graphs by padded shape, compute dtype and mode of the network; None without memory.
+        graphs: graphs by padded shape, compute dtype and mode of the network; None if memory lacked.
         failed: whether a capture has failed.
     """
 
@@ -71,9 +72,9 @@ class LossGraphs:
         return LossGraphs, (self.enabled, self.rehearse)
 
     def clear(self) -> None:
-        """Drops all graphs and their memory; later losses capture new ones.
+        """Drops all graphs and their memory; later losses capture new graphs.
 
-        Graphs hold addresses of cuBLAS workspaces. Lightning frees these at the start and end of `fit`.
+        Graphs hold addresses of cuBLAS workspaces, which Lightning frees at the start and end of `fit`.
         """
         self.graphs: dict[Any, LossGraph | None] = {}
         self.gradients: list[Tensor] = []
@@ -94,7 +95,7 @@ class LossGraphs:
         return loss
 
     def reserve(self, network: Network, words: Words) -> None:
-        """Captures the graph of a batch. Called first for the largest batch, it saves memory."""
+        """Captures the graph of a batch. To save memory, call it for the largest batch first."""
         self._graph(network, trained_parameters(network), pad_batch(*words))
 
     def _graph(
@@ -197,7 +198,7 @@ class Replay(Function):
 def differentiate(
     network: Network, named: Mapping[str, Tensor], words: Words
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Returns Σ nll of a batch, a scalar, and the gradients of the named parameters, 0 for unused ones.
+    """Returns Σ nll of a batch, a scalar, and the gradients of `named`; unused parameters have gradient 0.
 
     DDP keeps the autograd nodes that add to the `grad` of the parameters. These nodes belong to the
     stream where they were created, but a capture uses another stream. So the gradients are computed
@@ -221,8 +222,8 @@ def differentiate(
 def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Words:
     """Pads S and T of a batch to multiples of `LENGTH`, and B to a multiple of `SENTENCES`.
 
-    Padding adds nothing to the loss. Added sentences have an all-True source mask: a softmax over no
-    position is NaN.
+    Padding adds nothing to the loss. Padding sentences have an all-True source mask, since a softmax over
+    no position is NaN.
     """
     rows = -len(source) % SENTENCES
     columns = -source.shape[1] % LENGTH
@@ -234,7 +235,7 @@ def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: 
 
 
 def is_stuck(generator: torch.Generator) -> bool:
-    """Whether a failed capture has left the generator in capture mode: it then draws no numbers."""
+    """Whether a failed capture has left the generator in capture mode, in which it draws no numbers."""
     try:
         torch.empty(1, device=generator.device).uniform_(generator=generator)
     except RuntimeError:
@@ -245,7 +246,7 @@ def is_stuck(generator: torch.Generator) -> bool:
 def release(generator: Any) -> None:
     """Frees the memory of a failed capture, and takes the random generator out of capture mode.
 
-    The generator gets a new state, which graphs that were captured before would not see.
+    The generator gets a new state object. Graphs captured before would still use the old one.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

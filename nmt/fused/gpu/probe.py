@@ -21,7 +21,8 @@ from nmt.layers import Additive, Attention, Dot, Network
 log = logging.getLogger(__name__)
 
 V, E, H, N, M = 40, 24, 37, 20, 16  # vocabulary, embedding, hidden, alignment, maxout
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}  # relative to the norm of each result
+# Maximum norm of the error of a result, relative to the norm of the result
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}
 
 
 @cache
@@ -39,7 +40,7 @@ def kernels_are_correct(device: torch.device) -> bool:
 
 
 def probe(device: torch.device) -> None:
-    """Raises ArithmeticError for a wrong number. Does not catch exceptions of a kernel."""
+    """Raises ArithmeticError if a kernel's result is wrong. Does not catch exceptions of a kernel."""
     from nmt.fused.gpu import kernels  # imports Triton
 
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
@@ -57,7 +58,7 @@ def probe(device: torch.device) -> None:
 def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict[str, Tensor]:
     """Returns the loss, the gradients, and a parameter after a step of Adadelta.
 
-    `module` computes the steps.
+    `module` computes the steps: `nmt.fused.steps` or `nmt.fused.gpu.kernels`.
     """
     from nmt.fused.gpu.adadelta import FusedAdadelta  # imports Triton
 

@@ -2,8 +2,8 @@
 
 Triton runs many instances of a kernel in parallel, and calls each one a program.
 
-Importing this package imports Triton. If TRITON_INTERPRET=1 is set before, the kernels work on CPU
-tensors, for tests without a GPU.
+Importing this package imports Triton. If TRITON_INTERPRET=1 is set before the import, the kernels work
+on CPU tensors, for tests without a GPU.
 """
 
 from nmt.fused.gpu.kernels import attention as attention

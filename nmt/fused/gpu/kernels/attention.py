@@ -1,15 +1,15 @@
 """Attention as Triton kernels, two per step in the forward pass and two in the backward pass.
 
-Additive attention has one more, after the loop, for the gradients of keys and v.
+Additive attention has one more kernel, after the loop, for the gradients of keys and v.
 
-Each step reads keys and annotations once in the forward pass and once in the backward pass, in their
-own dtype. Scores, softmax and sums are float32. A program computes one sentence and one block of
-positions or entries. There are no atomic additions, so results are deterministic.
+Each step reads keys and annotations once in the forward pass and once in the backward pass, in the dtype
+of these tensors. Scores, softmax and sums are float32. A program computes one block of positions or
+entries of one sentence. There are no atomic additions, so results are deterministic.
 
-Model sizes and strides are compile-time constants: only then does the compiler load 16 bytes at a
-time. Batch sizes and lengths are run-time arguments. Triton also compiles a variant of a kernel for
-each alignment of a pointer. This is turned off where the alignment depends on a length. `PADDED` is a
-length rounded up to a power of two.
+Model sizes and strides are compile-time constants, so that the compiler can load 16 bytes at a time.
+Batch sizes and lengths are run-time arguments. By default, Triton also compiles a variant of a kernel
+for each alignment of a pointer. This is turned off for pointers whose alignment depends on a length.
+`PADDED` is a length rounded up to a power of two.
 
 B batch, S source length, T target length, A annotation size, N alignment size.
 """
@@ -28,9 +28,9 @@ from nmt.fused.attention import dot_gradient
 from nmt.fused.gpu.kernels.gates import tanh
 from nmt.layers import Additive
 
-# Of each kernel: source positions and entries (of a key or an annotation) per block, and warps per
-# program. The fastest of 18 choices on an H200, for 80 sentences of 16, 32 and 52 symbols at the paper's sizes.
-SCORE = {"POSITIONS": 4, "ENTRIES": 1024, "num_warps": 4}  # or all entries, if there are fewer
+# For each kernel: source positions and entries (of a key or an annotation) per block, and warps per program.
+# These are the fastest of 18 choices on an H200, for 80 sentences of 16, 32 and 52 symbols at the paper's sizes.
+SCORE = {"POSITIONS": 4, "ENTRIES": 1024, "num_warps": 4}  # fewer ENTRIES for shorter keys
 CONTEXT = {"POSITIONS": 16, "ENTRIES": 64, "num_warps": 2}
 QUERY_BACKWARD = {"POSITIONS": 16, "ENTRIES": 64, "num_warps": 2}
 GRADIENTS = {"POSITIONS": 4, "ENTRIES": 128, "num_warps": 2}
@@ -39,7 +39,7 @@ MIN_PADDED = 64  # smallest number of positions that a softmax is compiled for
 
 @triton.jit
 def load_rows(tensor, b, j, column, source, SIZE: tl.constexpr):
-    """Loads some columns of rows j of sentence b from a tensor (B, source, SIZE); 0 outside."""
+    """Loads some columns of rows j of sentence b from a tensor (B, source, SIZE); 0 outside the tensor."""
     inside = (j[:, None] < source) & (column[None, :] < SIZE)
     pointers = tensor + (b * source + j[:, None]) * SIZE + column[None, :]
     return tl.load(pointers, mask=inside, other=0).to(tl.float32)

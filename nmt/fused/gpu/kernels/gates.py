@@ -1,8 +1,9 @@
-"""The gates of a step as Triton kernels, two per pass; see `nmt.fused.steps` for what they compute.
+"""The gates of a step as Triton kernels: two for the forward pass and two for the backward pass.
 
-A program computes some units of one sentence in one direction. Each tensor `x` (D, B, .) or (B, .) is
-passed with its strides: `x_b` is the number of entries between two rows, `x_d` the number of
-rows between two directions. `x_b` is a compile-time constant (see `nmt.fused.gpu.kernels.attention`).
+`nmt.fused.steps` says what each kernel computes. A program computes some units of one sentence in one
+direction. Each tensor `x` (D, B, .) or (B, .) is passed with its strides: `x_b` is the number of entries
+from one row to the next, `x_d` the number of rows from one direction to the next. `x_b` is a compile-time
+constant (see `nmt.fused.gpu.kernels.attention`).
 
 B batch, H state size, D directions.
 """
@@ -22,7 +23,7 @@ TENSORS = (
     "state projected recurrent gates reset_state real candidate new_state copy grad_state upstream "
     "grad from_next grad_reset_state"
 )
-STRIDES_D = [f"{name}_d" for name in TENSORS.split()]  # these depend on the batch
+STRIDES_D = [f"{name}_d" for name in TENSORS.split()]  # these strides depend on the batch size
 
 
 @triton.jit
@@ -32,7 +33,7 @@ def tanh(x):  # `triton.language` has no tanh, and Triton's interpreter has no l
 
 @triton.jit
 def at(tensor, stride_d, stride_b: tl.constexpr, batch, column):
-    """Returns pointers to some columns of this program's row."""
+    """Returns pointers to some columns of the row that this program computes."""
     n = tl.program_id(0)
     return tensor + (n // batch * stride_d + n % batch) * stride_b + column
 

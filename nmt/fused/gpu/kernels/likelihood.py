@@ -1,8 +1,8 @@
 """-log p of given words, and the gradient of the logits, as a Triton kernel.
 
-One program computes one row. It has 1,024 threads, so an H100 runs only two per multiprocessor. The
-logits of all running programs (32 MB with 30,000 words in the vocabulary) then stay in the L2 cache
-for the second pass. The logits of 16-bit inputs are float32.
+One program computes one row. A program has 1,024 threads, so an H100 runs only two programs per
+multiprocessor. The logits of all running programs (32 MB with 30,000 words in the vocabulary) then stay
+in the L2 cache for the second pass. Logits are float32 even for 16-bit inputs.
 
 R rows (target words), M maxout units, V vocabulary size.
 """
