@@ -155,7 +155,7 @@ class Sigmoids:
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
-        """Yields the result (b, K, S, N) of each part, for queries (B, K, N). Each result overwrites the last."""
+        """Yields the result (b, K, S, N) of each part, for queries (B, K, N). Each overwrites the previous result."""
         parts = self.split_batch(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()

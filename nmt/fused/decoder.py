@@ -1,7 +1,7 @@
 """The decoder: one loop over the target words for training, and single steps for a search.
 
-The steps of a search use C h_j and C_o h_j in place of annotations h_j. C is the matrix of the unit for
-contexts, C_o that of the readout.
+The unit multiplies contexts by C, the readout multiplies contexts by C_o. The steps of a search use
+C h_j and C_o h_j in place of annotations h_j.
 
 B batch, S source length, T target length, K hypotheses per sentence, H state size, N key size, M maxout units.
 """

@@ -272,8 +272,8 @@ def run_backward(
         ∂c_i     = from_outside + Cᵀ [∂z; ∂r; ∂s̃]; attention computes ∂q_i from ∂c_i
         ∂s_{i-1} = from_outside + (1 - z)∘∂s_i + r∘(Uᵀ ∂s̃) + [W_a; U_z; U_r]ᵀ [∂q_i; ∂z; ∂r]
 
-    `grad_state` holds ∂s_{i-1} without `from_outside` and without the last product (`from_next`). The
-    next iteration adds both terms. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all steps. Each of the four
+    After an iteration, `grad_state` is ∂s_{i-1} without `from_outside` and the last product (`from_next`).
+    The next iteration adds both terms. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all steps. Each of the four
     views covers the columns that are marked:
 
                     ∂q  ∂z  ∂r  ∂s̃
@@ -298,7 +298,7 @@ def run_backward(
     state, gate, candidate, from_outside = by_step(
         units.states, units.gates, units.candidates, upstream[0].contiguous()
     )
-    from_outside = from_outside[-length:]  # of s_1 .. s_T; with attention, drops that of s_0
+    from_outside = from_outside[-length:]  # s_1 .. s_T, without the s_0 of a loop with attention
     grad_state = torch.zeros_like(state[0])
 
     def units_backward(i: int, from_next: Tensor) -> None:

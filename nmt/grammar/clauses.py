@@ -98,7 +98,7 @@ def write_clause(draft: Draft, tense: str, budget: int) -> None:
 
 
 def _write_subject(draft: Draft, budget: int) -> Referent:
-    """Writes a subject: often a pronoun for the last subject, else a new one."""
+    """Writes a subject: often a pronoun for the last subject, else a new subject."""
     last = draft.last_subject
     if last is not None and draft.chance(0.42):
         unambiguous = last.noun_class == "person" and (not last.plural or draft.groups == 1)

@@ -107,11 +107,11 @@ class Draft:
     draw: Draw
     clauses: ClauseRules
     source: list[str] = field(default_factory=list)
-    target: list[str] = field(default_factory=list)  # as `french.join` reads it
+    target: list[str] = field(default_factory=list)  # with `~`, for `french.join`
     links: list[Links] = field(default_factory=list)  # links of each word of `target`
     used: list[Noun | Adjective] = field(default_factory=list)
     depth: int = 0  # depth of embedding; deep phrases are kept simple
-    tense: str = PRESENT  # of the clause being written
+    tense: str = PRESENT  # tense of the clause being written
     last_subject: Referent | None = None  # the antecedent of a subject pronoun
     last_place: int = -99  # source position of the last place; -99: no place yet
     groups: int = 0  # number of groups of persons so far; with several, `they` is ambiguous

@@ -35,7 +35,7 @@ _ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibo
 
 @cache
 def elides(word: str) -> bool:
-    """Whether words elide before `word`: it begins with a vowel or a mute h."""
+    """Whether words elide before `word`, which then begins with a vowel or a mute h."""
     lower = word.lower()
     return lower[0] in _VOWELS and not lower.startswith(_ASPIRATED)
 

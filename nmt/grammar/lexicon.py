@@ -45,8 +45,8 @@ class Verb(NamedTuple):
 
     english: english.Forms
     french: french_verbs.Forms
-    particle: str | None = None  # its English preposition: look at
-    preposition: str | None = None  # its French preposition: obéir à
+    particle: str | None = None  # English preposition: look at
+    preposition: str | None = None  # French preposition: obéir à
     reflexive: bool = False
     etre: bool = False  # compound tenses take être
     state: bool = False  # a state: the French imperfect translates the English simple past

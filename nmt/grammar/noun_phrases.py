@@ -43,7 +43,7 @@ class Preposition(NamedTuple):
     english: tuple[str, ...]
     french: tuple[str, ...]
     noun_classes: tuple[str, ...]  # semantic classes of the place
-    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between its words
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between English and French words
 
 
 _IN = Preposition(("in",), ("dans",), ("building", "area"))

@@ -20,7 +20,7 @@ class Conjunction(NamedTuple):
     english: tuple[str, ...]
     french: tuple[str, ...]
     tenses: dict[str, str]  # tense of the joined clause, by the tense of the sentence
-    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between its words
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between English and French words
 
 
 _SAME = {PAST: PAST, PRESENT: PRESENT, FUTURE: FUTURE}

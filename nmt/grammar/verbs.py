@@ -108,7 +108,7 @@ def verbs_with_subject(construction: str, subject: str) -> Weighted[Verb] | None
 
 @cache
 def verbs_with_object(noun_class: str) -> Weighted[Verb] | None:
-    """Verbs of persons that take this semantic class as direct object in both languages."""
+    """Verbs whose subject may be a person, and whose direct object (in both languages) may be of this class."""
     pairs = [
         (verb, weight / len(verb.objects))
         for verb, weight in lexicon.verbs["transitive"]

@@ -102,7 +102,7 @@ class Decoder(nn.Module):
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
-        """Teacher forcing: the decoder's outputs for given target sentences (B, T), mask (B, T)."""
+        """Returns the outputs for given target sentences (B, T) with mask (B, T) (teacher forcing)."""
         state = self.initial(memory)
         readouts, outputs = [], []
         for i in range(target.shape[1]):

@@ -49,7 +49,7 @@ class GatedUnit(Unit):
 
         Where `real` (..., bool) is False, the state keeps its exact value.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # for sums and gates
+        projected = projected.to(accumulate_dtype(projected.dtype))  # dtype of sums and gates
         if context is not None:
             projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)

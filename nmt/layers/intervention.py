@@ -1,6 +1,6 @@
 """Attention with replaced weights, which shows how much translations depend on the weights.
 
-Beyond the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss such experiments.
+This experiment is not in the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss such experiments.
 
 B batch size, K queries per sentence, S source length, H state size.
 """

@@ -228,7 +228,7 @@ class Translator(pl.LightningModule, ABC):
         return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds version, vocabularies, `description`, `way`, and the log sums of all devices."""
+        """Adds version, vocabularies, `description`, `way`, and `log_sums` of all devices."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = {"version": nmt.__version__, **self.description}

@@ -35,7 +35,7 @@ class Sums(Metric):
         self.add_state("values", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, *numbers: Tensor) -> None:
-        """Adds number n () to sum n. With fewer numbers than sums, the last sums do not change."""
+        """Adds scalar n to sum n. With fewer scalars than sums, the last sums do not change."""
         added = torch.stack([number.to(self.values) for number in numbers])
         self.values[: len(added)] += added
 
@@ -137,7 +137,7 @@ class HeldOutMetrics(nn.Module):
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
-    """Returns the number of target symbols, and over them the sums of `ATTENTION`; weights are (B, T, S)."""
+    """Returns the number of target symbols and the sums of the `ATTENTION` statistics, for weights (B, T, S)."""
     last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
     shares = []
     for position in (last, (last - 1).clamp(min=0)):

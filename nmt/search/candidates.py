@@ -38,7 +38,7 @@ CHUNK = 1 << 17  # logits per chunk when a CPU computes normalisers: a chunk fit
 
 
 class Stripes(NamedTuple):
-    """A vocabulary in stripes of equal size; the last stripe may overlap the one before."""
+    """A vocabulary in stripes of equal size; the last stripe may overlap the stripe before it."""
 
     starts: list[int]  # the first word of each stripe
     on_device: Tensor  # `starts` as a tensor

@@ -32,7 +32,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """Writes a checkpoint.
 
         Raises:
-            RunError: if it cannot be written.
+            RunError: if the checkpoint cannot be written.
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-FAILED_GPU = re.compile(  # but not errors of a GPU without free memory, or too old for this PyTorch
+FAILED_GPU = re.compile(  # GPU failures, except lack of memory and a GPU too old for this PyTorch
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
@@ -141,8 +141,8 @@ class Training:
         """Returns the trained model and its outcome.
 
         The model is that of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome holds the
-        entries `train`, `valid` and `history` of results.json. The checkpoint gets the outcome, and the
-        dictionary that is learnt from the attention.
+        entries `train`, `valid` and `history` of results.json. The outcome and the dictionary learnt from
+        the attention are added to the checkpoint.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last

@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id stored in a run's folder. A new id is the sweep agent's id, or random."""
+    """Returns the W&B id stored in a run's folder; stores a new one first (the sweep agent's, or random)."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

@@ -37,7 +37,7 @@ from nmt.utils.text import as_list
 log = logging.getLogger(__name__)
 
 WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name output folders
-BELOW = ("filename", "name", "version", "sub_dir")  # arguments that name files or folders in these
+BELOW = ("filename", "name", "version", "sub_dir")  # names of files and folders in these folders
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Run:
         config = self.config
         trainer = self.config.trainer
         choose_scores(config.evaluation.scores)  # refuses an unknown score before the training
-        # On a CPU the processes of a run share the cores; there devices=auto means one process.
+        # On a CPU the processes of a run share the cores, and devices=auto means one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = set_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes

@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "max_epochs": -1,
     "check_val_every_n_epoch": None,  # `val_check_interval` counts batches across epochs
     "num_sanity_val_steps": 1,  # `CheckMonitors` reads the metrics that this validation logs
-    "use_distributed_sampler": False,  # the data module gives each rank its share
+    "use_distributed_sampler": False,  # the data module gives each rank its share of the data
     "enable_model_summary": False,
     "accumulate_grad_batches": 1,
     "strategy": "auto",

@@ -52,7 +52,7 @@ class TrainingRecord(pl.Callback):
         self._planned_end = False  # whether the last update was reached
 
     def state_dict(self) -> dict[str, Any]:
-        now = time.monotonic()  # `hours` grows at each checkpoint by the time since the last one
+        now = time.monotonic()  # each checkpoint adds the time since the previous one to `hours`
         self.hours = self.hours + (now - self._begun) / 3600
         self._begun = now
         names = ("history", "words", "sentences", "seconds", "hours", "stopped_early")

@@ -55,7 +55,7 @@ class LossGraphs:
             of replayed.
 
     Attributes:
-        graphs: graphs by padded shape, compute dtype and mode of the network; None if memory lacked.
+        graphs: graphs by padded shape, compute dtype and mode of the network; None if memory ran out.
         failed: whether a capture has failed.
     """
 
