@@ -32,7 +32,7 @@ def parse_links(
 
     Args:
         line: links separated by spaces, source word first; may be empty.
-        where: file and line, for the message.
+        where: file and line, for the error message.
         lengths: number of words of source and target, if known.
 
     Raises:
@@ -98,7 +98,7 @@ def word_weights(
         weights: (T, S), each row a distribution.
         source_words: (S,) index of the word that each source subword belongs to, ascending from 0
             without a gap; `</s>` is a word of its own (`Vocabulary.word_index`).
-        target_words: (T,), the same for the target.
+        target_words: (T,) index of the word that each target subword belongs to, likewise.
 
     Returns:
         (I + 1, J + 1) float64, each row still a distribution.
@@ -141,7 +141,7 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
     Args:
         weights: (I + 1, J + 1) between words, `</s>` last on both axes.
-        null: the most weight on `</s>` that a linked word may have.
+        null: the largest weight on `</s>` that a linked target word may have.
 
     >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
     [(0, 0)]
@@ -153,14 +153,14 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
-    """Counts the links of one sentence: `alignment_counts` of its record.
+    """Counts the links of one sentence: the `alignment_counts` of its record.
 
     Args:
-        weights: (I + 1, J + 1) between words, with the reference force-decoded.
+        weights: (I + 1, J + 1) between words, from force-decoding the reference.
 
     Returns:
-        The numbers of links, gold sure links, links that are sure, links that are possible, target
-        words whose largest weight is on `</s>`, and target words.
+        Six counts: links, gold sure links, links that are sure, links that are possible, target words
+        whose largest weight is on `</s>`, and target words.
     """
     weights = np.asarray(weights)
     links = set(hard_links(weights, null))
@@ -179,9 +179,10 @@ def eos_weight(weights: np.ndarray) -> float | None:
 
 
 def attention_entropy(weights: np.ndarray) -> np.ndarray:
-    """Returns the entropy of attention in nats: (..., S) -> (...); 0 one word, log S uniform.
+    """Returns the entropy of attention in nats: (..., S) -> (...).
 
-    Each row is a distribution, as in `Likelihood`. Weights of 0 (padding) add nothing.
+    It is 0 if one word has all weight, and log S if all weights are equal. Each row is a distribution, as
+    in `Likelihood`. Weights of 0 (padding) add nothing.
 
     >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]

@@ -7,10 +7,10 @@ import numpy as np
 
 
 def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Returns the first and last length of each bucket; None as the last of the open bucket.
+    """Returns the first and the last length of each bucket; the last bucket is open and ends at None.
 
     Args:
-        edges: last length of each bucket, ascending from 1 or more.
+        edges: last length of each bucket but the open one; ascending, at least 1.
 
     >>> buckets([10, 20])
     [(1, 10), (11, 20), (21, None)]
@@ -30,21 +30,21 @@ def bucket_name(first: int, last: int | None) -> str:
 
 
 def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndarray:
-    """Returns the index in `buckets(edges)` of each length; 0 counts as 1: (N,) -> (N,) int64."""
+    """Returns each length's index in `buckets(edges)`: (N,) -> (N,) int64. Length 0 counts as 1."""
     return np.searchsorted(edges, lengths).astype(np.int64)
 
 
 def parts_by_length(
     lengths: np.ndarray, edges: Sequence[int] | None
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Yields the whole set, and then each bucket: columns that name it, and which lengths are inside.
+    """Yields the whole set, then each bucket: the columns that name it, and a mask of its lengths.
 
     Args:
         lengths: (N,)
-        edges: last length of each bucket; None: the whole set only.
+        edges: last length of each bucket; None: yields the whole set only.
 
     Yields:
-        `bucket` (`all`, `1-10`), `from` and `to`; (N,) bool.
+        `bucket` (such as `all` or `1-10`), `from` and `to`; and the mask, (N,) bool.
     """
     yield {"bucket": "all", "from": None, "to": None}, np.ones(len(lengths), dtype=bool)
     indices = assign(lengths, edges or ())

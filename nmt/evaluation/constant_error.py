@@ -5,10 +5,10 @@ with a neighbour. Every rate is the same at every sentence length. As in real sy
 in the rate of replaced words, and errors of neighbouring words are correlated; neither effect depends
 on length. The rates are chosen so that BLEU, the length ratio and the precisions of 1-grams and 4-grams
 over the whole set equal those of a given system. The curve of the simulated system then shows how the
-score itself depends on length. The statistics of `DRAWS` such systems are averaged, so that chance in
-their errors adds little to an interval.
+score itself depends on length. The statistics of `DRAWS` such systems are averaged, so that their random
+errors add little to an interval.
 
-Legend: N sentences, T words of their first references.
+Legend: N sentences, T words in all first references together.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 
 SEED = 12345
-DRAWS = 4  # simulated systems that are averaged
-# Bounds of replaced, variation and clustered; more swaps would restore the order of words
+DRAWS = 4  # number of simulated systems that are averaged
+# Lower and upper bounds of replaced, variation and clustered; a higher rate of swaps restores word order
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
-ROUNDS = 12  # of the search for rates
-BLEU_WEIGHT = 10  # weight of the mean log precision; those of 1-grams and 4-grams have weight 1
-CLOSE = 0.002  # the search ends when weighted log precisions differ by less
+ROUNDS = 12  # maximum number of rounds of the search for rates
+BLEU_WEIGHT = 10  # weight of the mean log precision; the weight of 1-grams and of 4-grams is 1
+CLOSE = 0.002  # the search ends when all weighted log precisions miss the target by less
 
 
 @dataclass(frozen=True)
@@ -48,24 +48,25 @@ class Rates:
 
     replaced: float  # mean rate of replaced words, between 0 and 1
     variation: float  # standard deviation of this rate over sentences, as a share of its maximum
-    clustered: float  # probability of an error like the word before it; negative: rate of swaps with the next
-    added: float  # words repeated per word; negative: words dropped per word
+    # probability that a word shares the error draw of the word before; negative: minus the rate of swaps
+    clustered: float
+    added: float  # rate of repeated words; negative: minus the rate of dropped words
 
 
 class References:
-    """References as numbers, and the random draws that decide on errors.
+    """References, with words as numbers, and the random draws that decide on errors.
 
-    All rates use the same draws, so that precisions change gradually with the rates.
+    The draws are the same for all rates, so that precisions change gradually with the rates.
 
     Args:
-        references: one or more for each sentence; the errors are put into the first.
+        references: one or more for each sentence; the errors are put into the first reference.
     """
 
     def __init__(self, references: Sequence[Sequence[Sequence[str]]]) -> None:
         numbers: dict[str, int] = {}
         texts = []
         most = max(map(len, references))
-        # repeats the first reference for a missing one, which changes no statistic
+        # A sentence with fewer references repeats its first reference, which changes no statistic.
         padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
         self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
         for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
@@ -79,7 +80,7 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        self.limits = []  # per order: the n-grams, and the largest count of each in one reference
+        self.limits = []  # for each order: the n-grams, and the largest count of each in one reference
         for order in range(ORDERS):
             grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
             known, indices = np.unique(np.concatenate(grams), return_inverse=True)
@@ -88,7 +89,7 @@ class References:
             self.limits.append((known, limits))
 
     def draw(self, seed: int) -> None:
-        """Draws what decides on errors: another word, and uniform numbers per word and sentence."""
+        """Draws a replacement and uniform numbers for each word, and a uniform number for each sentence."""
         generator = np.random.default_rng(seed)
         size = len(self.words)
         self.other = self.words[generator.integers(size, size=size)]
@@ -117,7 +118,7 @@ class References:
     def statistics(self, words: np.ndarray, sentence: np.ndarray) -> np.ndarray:
         """Computes the BLEU statistics of each sentence: (N, 10) int64.
 
-        As `nmt.evaluation.scores.bleu.sentence_statistics`, for all sentences at once.
+        Equals `nmt.evaluation.scores.bleu.sentence_statistics`, but for all sentences at once.
         """
         table = np.zeros((self.sentences, 2 * ORDERS + 2), dtype=np.int64)
         for order, (known, limits) in enumerate(self.limits):
@@ -136,7 +137,7 @@ class References:
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns each n-gram of `order` + 1 words of a sentence as a 64-bit number, its count and sentence."""
+        """Returns the n-grams of `order` + 1 words as 64-bit numbers, and each one's count and sentence."""
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
@@ -147,12 +148,12 @@ class References:
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:
-    """Returns the expected precisions (4,), without added words and without matches by chance."""
+    """Returns the precisions (4,) that are expected without added words and without chance matches."""
     concentration = 1 / rates.variation**2 - 1
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # Draws are shared by clustered words, so n words depend on 1 to n draws.
+    # Clustered words share a draw, so n words depend on 1 to n draws.
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
@@ -166,11 +167,11 @@ def expected_precisions(rates: Rates) -> np.ndarray:
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """Finds the rates that reproduce the summed BLEU statistics (10,) of a system.
 
-    Each round solves for rates with the wanted expected precisions, draws errors with these rates, and
-    corrects the expectation by the precisions of the draw. If no rates reach all precisions, the closest
-    rates are returned; BLEU counts most.
+    Each round finds rates whose expected precisions equal a target, draws errors with these rates, and
+    corrects the target by the precisions of the drawn errors. If no rates reach all precisions, the
+    function returns the closest rates; BLEU has the largest weight.
     """
-    from scipy.optimize import least_squares  # takes half a second
+    from scipy.optimize import least_squares  # this import takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
     # As many draws are below this quantile as words must be added or dropped.
@@ -206,10 +207,10 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
 
 def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
-    """Yields the records of systems with constant error rates and the BLEU of a given system.
+    """Yields the records of each simulated system: constant error rates, and the BLEU of a given system.
 
-    All have the same rates, but different errors. They have no scores of ordinary text, since their
-    errors are in tokens, and no scores without unknown words.
+    All simulated systems have the same rates, but different errors. They have no scores of detokenised
+    text, since their errors are in tokens, and no scores without unknown words.
 
     Args:
         records: records of the given system.
@@ -236,11 +237,11 @@ def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Ite
 def measure_constant_error(
     records: Sequence[Sequence[Record]], measured: Sequence[Measured], *, shown: bool = False
 ) -> list[Measured]:
-    """Measures a system with constant error rates for each run: the mean statistics of its draws.
+    """Measures, for each run, systems with constant error rates, and averages their statistics.
 
     Args:
-        records: of each run.
-        measured: of each run; its scores are measured.
+        records: records of each run.
+        measured: statistics of each run; the simulated systems get the same scores.
     """
 
     def tables(run: int) -> dict[str, np.ndarray]:

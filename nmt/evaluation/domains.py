@@ -1,9 +1,10 @@
-"""Curves over length of single domains, and of several domains in the same mix at every length.
+"""Curves over length for single domains, and for several domains with the same mix at every length.
 
 If short and long sentences come from different domains, a curve over all sentences mixes the effects of
 length and domain. The adjusted curve is a direct standardisation: at every length, a domain's weight is its
-share of all sentences. It uses the domains that have sentences at both ends of retention. It has a value
-where each of them has `FEWEST_OF_DOMAIN` effective sentences, and together as many as any curve needs.
+share of all sentences. The curve uses the domains with enough sentences at both lengths of retention. It has
+a value at a length if each of these domains has `FEWEST_OF_DOMAIN` effective sentences there, and all of
+them together have `FEWEST`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import numpy as np
 from nmt.evaluation.length_curve import FEWEST, Kernel, LengthScale, kernel
 from nmt.evaluation.summary import CommonSentences
 
-FEWEST_OF_DOMAIN = 5  # effective sentences of each domain in an adjusted curve
+FEWEST_OF_DOMAIN = 5  # minimum of effective sentences of each domain in an adjusted curve
 
 
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
-    """Computes the kernel of a domain's sentences; the others have the weight 0."""
+    """Computes the kernel of a domain's sentences; all other sentences have the weight 0."""
     inside = domains_of(sentences).get(domain)
     if inside is None:  # no sentence of this domain has the score
         return Kernel(np.empty(0), np.empty((0, len(sentences.ids))), np.empty(0), scale.short)
@@ -28,7 +29,7 @@ def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str
 
 
 def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
-    """Computes a kernel of the `comparable_domains`, whose shares do not depend on the length."""
+    """Computes a kernel of the `comparable_domains` that gives each the same share at all lengths."""
     lengths = scale.kernel(sentences.lengths).lengths
     weights = np.zeros((len(lengths), len(sentences.ids)))
     known = np.ones(len(lengths), dtype=bool)
@@ -46,7 +47,7 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
 
 
 def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Selects domains, as `domains_of`, that have enough sentences at the short and the long length."""
+    """Selects from `domains_of` the domains with enough sentences at the short and the long length."""
     ends = scale.short, scale.long
     return {
         domain: inside
@@ -56,13 +57,13 @@ def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[s
 
 
 def domains_of(sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Returns which sentences belong to each domain: (N,) bool, by its name."""
+    """Returns by name of each domain which sentences belong to it: (N,) bool."""
     assert sentences.domains is not None
     return {str(domain): sentences.domains == domain for domain in np.unique(sentences.domains)}
 
 
 def shares_at(sentences: CommonSentences, length: float) -> dict[str, float]:
-    """Returns the share of each domain among the sentences of about a length."""
+    """Returns the share of each domain among the sentences near a length."""
     [weights] = kernel(sentences.lengths, [length], fewest=0).weights
     return {
         domain: float(weights[inside].sum() / weights.sum())

@@ -1,20 +1,21 @@
 """A statistic of one run or of several seeds, with its interval and tests.
 
-With fewer than `FEWEST_SEEDS` seeds an interval is the percentile interval over resamples of the
-sentences, or of documents (`nmt.evaluation.resampling`); it covers these trained models only. With
-n >= `FEWEST_SEEDS` seeds it is an interval over seeds and sentences. Let S^2 be the variance of the n
-values. The variance of their mean has two parts: S^2 / n, with n - 1 degrees of freedom, for the seeds
-and for the interaction of seeds and sentences; and the variance due to the sentences, which all seeds
-share: the bootstrap variance of the mean minus the interaction, which S^2 / n already includes. The
-interval is a t interval with the degrees of freedom of Satterthwaite (1946), or Welch (1947) for a
-difference. For the degrees of freedom the variance of the seeds is at least the interaction in the
-bootstrap, since the variance of three seeds can be far too small by chance.
+With fewer than `FEWEST_SEEDS` seeds, the interval is the percentile interval over resamples of the
+sentences or documents (`nmt.evaluation.resampling`). It covers these trained models only.
 
-Tests by resamples reject slightly more often than their level. Tests of equivalence must not: they use
-the larger of two p-values, one from the resamples, one from a t test with the standard error of the
-resamples.
+With n >= `FEWEST_SEEDS` seeds, the interval covers new seeds and new sentences. Let S^2 be the variance
+of the n values. The variance of their mean is the sum of two terms. The first term is S^2 / n, with n - 1
+degrees of freedom. It contains the variance between seeds and the interaction of seeds and sentences. The
+second term is the variance due to the sentences, which all seeds share: the bootstrap variance of the mean
+minus the interaction, which S^2 / n contains already. The interval is a t interval with the degrees of
+freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the first
+term is at least the interaction in the bootstrap: the variance of three seeds can be far too small by chance.
 
-Legend: n runs of a group, R resamples, the same draws for all runs.
+Bootstrap tests reject a true null hypothesis slightly more often than their level. A test of equivalence
+must not, so it uses the larger of two p-values: one from the resamples, and one from a t test with the
+standard error of the resamples.
+
+Legend: n runs of a group; R resamples, with the same draws for all runs.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from scipy.special import stdtr, stdtrit
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
-FEWEST_SEEDS = 3
-PARTS = 10  # parts of the resamples, which estimate the error of an interval's ends
+FEWEST_SEEDS = 3  # seeds of a group; with fewer, an interval covers new sentences only
+PARTS = 10  # subsets of the resamples, which give the standard errors of an interval's ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +41,9 @@ class Estimate:
     score: float
     resampled: np.ndarray  # (R,) its values on resamples
     sentences: int  # number of sentences
-    documents: int | None  # number of documents, if documents were resampled; None: sentences were
-    seeds: int  # runs of the smaller group
-    error: float  # standard error over seeds and sentences, or over resamples with too few seeds
+    documents: int | None  # number of resampled documents; None: sentences were resampled
+    seeds: int  # number of runs; for a difference of two groups, that of the smaller group
+    error: float  # standard error over seeds and sentences; with few seeds, over the resamples
     df: float  # degrees of freedom of `error`
 
     @property
@@ -57,7 +58,7 @@ class Estimate:
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Returns the confidence interval; both ends are None without resamples."""
+        """Returns the confidence interval; with few seeds and no resamples, both ends are None."""
         if not self.over_seeds:
             return interval_of(self.resampled, confidence, self.documents)
         margin = self.margin(confidence)
@@ -70,18 +71,18 @@ class Estimate:
     def p(self, threshold: float = 0.0) -> float | None:
         """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
 
-        None without resamples.
+        Returns None if the p-value is unknown, such as with few seeds and no resamples.
         """
         tails = self._tails(threshold)
         return None if tails is None else min(1.0, 2 * min(tails))
 
     def equivalence_p(self, margin: float) -> float | None:
-        """Returns the p-value of two one-sided tests (Schuirmann, 1987) for a value within ±`margin`."""
+        """Returns the p-value that the value is within ±`margin`: two one-sided tests (Schuirmann, 1987)."""
         lower, upper = self._tails(-margin, careful=True), self._tails(margin, careful=True)
         return None if lower is None or upper is None else max(lower[0], upper[1])
 
     def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
-        """Returns one-sided p-values for a true value above, and below, the threshold.
+        """Returns two one-sided p-values: that the true value is above, and below, the threshold.
 
         Args:
             careful: for tests that must not reject more often than their level.
@@ -106,11 +107,11 @@ def combined(
     """Estimates the mean over a group's runs, or the first group's mean minus the second's.
 
     Args:
-        samples: for each group (n, 1 + R): values of its runs on the sentences and on resamples.
-        sentences: number of these sentences.
-        documents: number of documents that the resamples drew; None: they drew sentences.
+        samples: for each group, the values (n, 1 + R) of its runs: on the sentences, then on resamples.
+        sentences: number of the sentences.
+        documents: number of documents, if documents were drawn; None: sentences were drawn.
     """
-    # A single run is not copied, since there is an estimate for every length of every curve.
+    # A single run is not averaged: copies would cost time, with an estimate for each length of each curve.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])
@@ -129,9 +130,9 @@ def _over_seeds(
 ) -> tuple[float, float]:
     """Returns the variance over seeds and sentences, and its degrees of freedom.
 
-    Three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Their bootstrap variances
-    `of_mean` 12 and, in the distance of each seed from their mean, 4/3, 0 and 4/3, which makes an
-    interaction of (4/3 + 4/3) / 2 / 3 = 4/9, give the variance 12 - 4/9 + 1/3.
+    Example: three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Let the bootstrap
+    variance of their mean be 12. Let the bootstrap variances of the seeds' distances from their mean be
+    4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the variance 12 - 4/9 + 1/3.
 
     Args:
         of_mean: bootstrap variance of the mean or difference.
@@ -155,10 +156,10 @@ def _over_seeds(
 def enough_resamples(
     samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
 ) -> bool:
-    """Checks that more resamples would leave the interval of `combined` on one side of each limit.
+    """Checks that more resamples would not move an end of the interval of `combined` across a limit.
 
     The ends of the 90 and 95 % intervals must be more than three standard errors away from each
-    limit. The errors come from the intervals of `PARTS` parts of the resamples.
+    limit. The errors are estimated from the intervals of `PARTS` subsets of the resamples.
     """
     size = (samples[0].shape[1] - 1) // PARTS
     if not size:
@@ -171,7 +172,7 @@ def enough_resamples(
         )
         for first in range(1, 1 + PARTS * size, size)
     ]
-    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # two-sided, and two one-sided tests
+    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # two-sided; two one-sided tests
         ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
         errors = ends.std(axis=0, ddof=1) / PARTS**0.5
         low_high = np.array(estimate.interval(confidence), dtype=np.float64)

@@ -1,19 +1,19 @@
-"""Scores as functions of sentence length, without a model of how they fall.
+"""Scores as functions of sentence length, without an assumption on the form of these functions.
 
 The score at a length x is the score of a weighted sample: the statistics of each sentence are
 multiplied by a Gaussian kernel over log length and summed, and the score's formula is applied to the
 sums. The kernel has the standard deviation `WIDTH`. Its centre is moved until the mean log length of
-the weighted words is log x; without that, sentences on the denser side would shift the curve. The
-curve has a value only where at least `FEWEST` sentences are effective (Kish, 1965: the squared sum of
-the weights divided by the sum of their squares).
+the weighted words is log x. Otherwise the curve would be shifted where more sentences lie on one side of x
+(shorter or longer) than on the other. The curve has a value only at lengths with at least `FEWEST`
+effective sentences (Kish, 1965: the square of the sum of the weights, divided by the sum of their squares).
 
-The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): weights times
-counts of draws are one matrix product. Seeds enter as in `nmt.evaluation.estimate`. The band of a
-curve holds at each length separately. The band of a difference or ratio holds at all lengths together,
-so that the band of two equal systems excludes 0 at some length in 5 % of the cases: its width comes
-from the largest deviation over all lengths in each resample. A deviation is divided by the standard
-error in the same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5), which follows from
-the linear terms of the score, the influence of each sentence.
+The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): one matrix
+product sums the weighted statistics of all resamples. Seeds enter as in `nmt.evaluation.estimate`. The
+band of a curve is an interval at each length separately. The band of a difference or ratio holds at all
+lengths together: for two equal systems, it excludes equality at some length in only 5 % of the cases. The
+width of this band comes from the largest deviation over all lengths in each resample. Each deviation is
+divided by the standard error in the same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
+This error follows from the linear terms of the score: the influence of each sentence.
 
 Legend: N sentences, U drawn units (sentences, or documents), F statistics of a sentence, G lengths of
 the curve, R resamples, n runs of a group.
@@ -43,10 +43,10 @@ from nmt.evaluation.scores import Score
 from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 
 WIDTH = 0.15  # in log length: half of the weight is within 10 % of a length, 95 % within 34 %
-FEWEST = 30  # effective sentences
-SHORT, LONG = 10, 50  # words
-STEP = math.log(LONG / SHORT) / 16  # of the curve, in log length: 11 %
-LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT
+FEWEST = 30  # minimum of effective sentences at a length of a curve
+SHORT, LONG = 10, 50  # words: the two lengths that retention compares
+STEP = math.log(LONG / SHORT) / 16  # between lengths of a curve, in log length: 11 %
+LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT; reports say where each is lost
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class LengthScale:
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
     """Returns the scale of a test set with sentences of these lengths (N,).
 
-    Sentences keep the default: nine tenths of them have at most 60 words, and a tenth of the words are
-    in sentences of 30 or more. Otherwise the two lengths are the 10th and 90th percentile of the words,
-    rounded: a tenth of the words is in shorter, and a tenth in longer lines.
+    Ordinary sentences get the default scale: 90 % of the sentences have at most 60 words, and 10 % of all
+    words are in sentences of 30 or more words. Otherwise `short` and `long` are rounded so that 10 % of all
+    words are in lines shorter than `short`, and 10 % in lines longer than `long`.
 
     >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
     (10, 20, 30, 40, 50, 60)
@@ -95,7 +95,7 @@ def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale
 
 
 def _rounded(length: float) -> int:
-    """Rounds a length to a multiple of 5, from 50 on of 10, and from 400 on of 50."""
+    """Rounds a length to a multiple of 5; lengths from 50 to a multiple of 10, from 400 of 50."""
     step = 5 if length < 50 else 10 if length < 400 else 50
     return max(step, int(step * round(length / step)))
 
@@ -108,9 +108,9 @@ class Kernel:
     """The weights of N sentences at G lengths."""
 
     lengths: np.ndarray  # (G,) ascending; those with at least `FEWEST` effective sentences
-    weights: np.ndarray  # (G, N); their sum at a length is the number of effective sentences
+    weights: np.ndarray  # (G, N); the weights at a length sum to its number of effective sentences
     sentences: np.ndarray  # (G,) number of effective sentences
-    short: float = SHORT  # the length that retention refers to
+    short: float = SHORT  # the short length of retention
 
     def sums(
         self, table: np.ndarray, resamples: int, documents: np.ndarray | None = None
@@ -126,7 +126,8 @@ class Kernel:
     ) -> np.ndarray:
         """Returns the linear term of each unit in a score at each length: (U, G).
 
-        They are the statistics times the gradient of the score, by central differences.
+        A linear term is a unit's weighted statistics times the gradient of the score, which central
+        differences approximate.
         """
         sums = self.weights @ table  # (G, F)
         steps = 1e-4 * np.abs(sums) + 1e-6
@@ -151,9 +152,9 @@ def kernel(
 
     Args:
         lengths: (N,) lengths of the sentences; 0 counts as 1.
-        at: lengths of the curve, ascending; None: steps of about 11 % that include `short` and `long`.
-        short, long: the lengths of retention.
-        fewest: effective sentences that a length needs.
+        at: lengths of the curve, ascending; None: in steps of about 11 %, including `short` and `long`.
+        short, long: the two lengths of retention.
+        fewest: minimum of effective sentences at a length; other lengths are left out.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
@@ -174,7 +175,7 @@ def kernel(
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-    # Without sentences nearby the centre moves far away: also count them at the length itself.
+    # Without sentences nearby, the centre moves far away. So the sentences near the length limit `effective`.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= fewest
@@ -184,15 +185,15 @@ def kernel(
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A score by length, of a group of runs.
+    """The score of a group of runs by length: the mean of its runs.
 
-    The value of two groups (`ComparedCurve`) is the first mean minus the second.
+    For two groups (`ComparedCurve`), the value is the mean of the first minus the mean of the second.
     """
 
     kernel: Kernel  # weights of the sentences
     samples: Sequence[
         np.ndarray
-    ]  # (n, 1 + R, G) of each group: its runs on the sentences and on resamples
+    ]  # for each group, the scores (n, 1 + R, G) of its runs: on the sentences, then on resamples
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,) sentences
     documents: int | None = None  # number of resampled documents; None: sentences were resampled
     influence: Callable[[], Any] = lambda: None  # linear terms (U, G) of the group's mean
@@ -240,15 +241,15 @@ class Curve:
 
     @cached_property
     def relative(self) -> Curve:
-        """The curve divided by its value at the short length; NaN if that is unknown or not positive.
+        """The curve divided by its value at the short length; NaN if this value is not known or positive.
 
-        For several runs it is the ratio of their means.
+        With several runs, their mean is divided by their mean at the short length.
         """
         (values,) = self.samples
         base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
-        # Linear terms of the ratio of means (the delta method): the same mean and spread.
+        # Delta method: these linear terms have the mean and the spread of the ratio of means.
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = base.mean(axis=0)
             quotient = values.mean(axis=0) / mean
@@ -261,8 +262,8 @@ class Curve:
         The interval contains the lengths at which the band of the relative curve contains 1 - `share`.
 
         Returns:
-            Length, lower and upper end. Each is None if the curve (for the ends: the lower and upper
-            edge of its band) does not fall so far where it is known.
+            The length, and the lower and upper end of its interval. The length is None if the curve does
+            not fall so far where it is known; an end is None if that edge of the band does not.
         """
         curve = self.relative
         parts = (curve.score, *curve.band())
@@ -271,7 +272,7 @@ class Curve:
 
 
 class ComparedCurve(Curve):
-    """The difference or ratio of two curves; its band holds at all lengths together."""
+    """The difference or ratio of two curves, with a band that holds at all lengths together."""
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
         resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
@@ -304,17 +305,17 @@ def length_curves(
 ) -> dict[str, dict[Name, Curve]]:
     """Computes the curve over length of each score, for each group of runs that has the score.
 
-    All curves of a score use the sentences for which all these runs have it, so that `difference` and
-    `ratio` can compare any two.
+    All curves of a score use the sentences for which all these runs have the score, so that `difference`
+    and `ratio` can compare any two curves.
 
     Args:
-        groups: by name, runs on one test set that differ only in their seed.
-        resamples: R; None: as many as the runs have.
-        masked: NaN where the sentences have too few events for a curve.
+        groups: runs on one test set, by name of the group; runs of a group differ only in their seed.
+        resamples: R; None: the number in the settings of the runs.
+        masked: whether a score is NaN at lengths where the sentences have too few events (`Score.enough`).
 
     Returns:
-        Curves by key, then by name; without a score for which these runs have no sentence in common, or
-        too few sentences of similar length.
+        Curves by key of the score, then by name of the group. A score is left out if these runs have no
+        sentence in common, or too few sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
     known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores use the same sums
@@ -348,7 +349,7 @@ def separate_curves(
     keys: Iterable[str],
     weights: Callable[[CommonSentences], Kernel],
 ) -> dict[str, dict[Name, Curve]]:
-    """Computes the same as `length_curves`, but uses all sentences of each group for its curves."""
+    """Computes curves as `length_curves` does, but each group's curves use all sentences of the group."""
     curves: dict[str, dict[Name, Curve]] = {}
     for name, runs in groups.items():
         for key, own in length_curves({name: runs}, keys, weights).items():
@@ -391,10 +392,10 @@ def ratio(first: Curve, second: Curve) -> ComparedCurve:
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:
-    """Subtracts the retention of the simulated system of each seed from the seed's own.
+    """Subtracts the retention of each seed's simulated system from the retention of the seed's model.
 
-    Both relate to the score at the short length, on the same sentences. Negative: long sentences lose more
-    than a constant error rate explains.
+    Both curves use the same sentences and are relative to their score at the short length. A negative
+    value means that long sentences lose more than a constant error rate explains.
     """
     (own,) = curve.relative.samples
     (simulated,) = constant.relative.samples
@@ -404,7 +405,7 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
 def _first_below(
     lengths: np.ndarray, values: np.ndarray, threshold: float, allowed: np.ndarray
 ) -> float | None:
-    """Finds the first of the `allowed` lengths where a piecewise linear curve is at most `threshold`."""
+    """Interpolates where a curve falls to `threshold`: before the first allowed length at or below it."""
     logs = np.log(lengths)
     for place in np.flatnonzero((values <= threshold) & allowed).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])

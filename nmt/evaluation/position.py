@@ -1,4 +1,4 @@
-"""Sentences inside longer inputs, compared with the same sentences alone.
+"""Sentences inside longer inputs, compared with the same sentences translated alone.
 
 Neighbouring sentences of a test set are joined into inputs. The output for an input is cut back into
 sentences, and each is compared with the translation of the same sentence alone, so that the difficulty
@@ -23,11 +23,11 @@ from nmt.evaluation.resampling import (
 from nmt.evaluation.scores.bleu import bleu
 
 POSITION = "position"  # `subset` of scores.csv
-POSITION_OF = "-position"  # between the name of a test set and the number of sentences in an input
+POSITION_OF = "-position"  # in names such as test-position4: inputs of 4 sentences of `test`
 
 
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
-    """Joins each `size` neighbouring sentences to one input; the last input has the remaining ones.
+    """Joins every `size` neighbouring sentences to one input; the last input may have fewer sentences.
 
     >>> text = [{"source": [word], "reference": [word.upper()]} for word in "abc"]
     >>> [each["source"] for each in join_sentences(text, 2)]
@@ -67,10 +67,10 @@ def cut_outputs(
 
 
 def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Cuts an output into one part per reference, with the smallest total edit distance to them.
+    """Cuts an output into one segment per reference; their total edit distance is the smallest possible.
 
-    The sum of the parts' distances equals the distance of the whole output to the joined references,
-    so that one table of distances gives the best cuts (Matusov et al., 2005).
+    This total equals the distance of the whole output to the joined references, so that one table of
+    distances gives the best cuts (Matusov et al., 2005).
 
     >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
     [['a', 'b', 'x'], ['c', 'd']]
@@ -88,7 +88,7 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     cuts: dict[int, int] = {}
     index, column = len(words), len(hypothesis)
     while True:
-        cuts.setdefault(index, column)  # inserted words at a cut stay with the earlier sentence
+        cuts.setdefault(index, column)  # extra words at a cut go to the earlier sentence
         distance = table[index][column]
         different = index and column and written[column - 1] != words[index - 1]
         if index and column and distance == table[index - 1][column - 1] + different:
@@ -106,7 +106,7 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
 def position_losses(
     name: str, alone: Iterable[Record], together: Iterable[Record], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """Yields the BLEU lost in longer inputs, over all positions and at each: rows of scores.csv.
+    """Yields rows of scores.csv: the BLEU lost in longer inputs, over all positions and at each position.
 
     Args:
         alone: records of the sentences translated one by one.

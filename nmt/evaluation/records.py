@@ -1,25 +1,25 @@
 """Writes and reads records of single sentences: translations and alignments of a test set.
 
-A record is one dict per sentence, and one line of `translations/<set>.jsonl`:
+A record is the dict of one sentence: one line of `translations/<set>.jsonl`. Its keys:
 
-    id             row of the sentence in its test set
+    id             index of the sentence in its test set, from 0
     line           number of its line in the source file, from 1; absent for concatenated sentences
     source, reference, hypothesis   tokens, without `</s>`
     raw_reference  line of the reference file (for scores of detokenised text)
     detokenised    the hypothesis as text
     length         the length that selects the sentence's bucket
     document, domain   names of its document and its domain; absent if unknown
-    no_unk         whether all its words are in the shortlists; None without shortlists
+    no_unk         whether all words of source and reference are in the shortlists; None without shortlists
     nll            NLL of the reference with its `</s>`, in nats; absent for other systems
-    log_probability  of the hypothesis, in nats; absent for other systems
-    bleu_stats     10 integers of `sentence_statistics`
+    log_probability  log-probability of the hypothesis, in nats; absent for other systems
+    bleu_stats     BLEU statistics of the hypothesis: the 10 integers of `sentence_statistics`
     unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
-    hypothesis_no_unk, bleu_stats_no_unk   if `no_unk`: the same with `<unk>` forbidden
-    attention_entropy   mean entropy over the target steps, in nats; models with attention only
-    eos_weight     mean weight on `</s>` over the target words; models with attention only
-    alignment_counts   6 integers of `alignment.sentence_counts`; with gold links only
+    hypothesis_no_unk, bleu_stats_no_unk   translated with `<unk>` forbidden; only if `no_unk`
+    attention_entropy   mean entropy of the weights over target steps, in nats; only with attention
+    eos_weight     mean weight on the source `</s>` over target words; only with attention
+    alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
     position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
-    statistics     by key of a score: its statistics, if they are slow to compute
+    statistics     statistics by key of the score; only of scores that are slow or depend on the language
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
     """Sorts records by `id`, so that no result depends on their order.
 
     Raises:
-        ValueError: if two have the same id, since a sentence must count once.
+        ValueError: if two records have the same id, since a sentence must count once.
     """
     ordered = sorted(records, key=lambda record: record["id"])
     for before, after in itertools.pairwise(ordered):
@@ -56,7 +56,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def write_translations(folder: str | Path, name: str, records: Iterable[Record]) -> None:
     """Writes `translations/<name>.jsonl`, `.txt` (tokens) and `.detok.txt` (text) in a run folder.
 
-    Sentences are in the order of the source file, one per line, whatever characters they contain.
+    Sentences are in the order of the source file. Each takes one line, whatever characters it contains.
     """
     ordered = in_order(records)
     stem = Path(folder) / "translations" / check_set_name(name)
@@ -68,12 +68,12 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> list[Record]:
     """Writes `alignments/<name>.jsonl` in a run folder, and returns its rows.
 
-    Every float is rounded to 5 digits.
+    Floats are rounded to 5 decimals, and below 1 to 5 significant digits.
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
-    hypothesis with `</s>`), `reference`, `log_probability`, `weights` (T, S), `log_normaliser` (T,),
-    `attention_entropy` (T,) (these three null without attention), `word_log_probabilities` (T,) and
-    `runners_up` (T, 5, [token, log-probability]).
+    hypothesis with `</s>`), `reference`, `log_probability`, `word_log_probabilities` (T,) and
+    `runners_up` (T, 5, [token, log-probability]). It also holds `weights` (T, S), `log_normaliser` (T,)
+    and `attention_entropy` (T,), which are null without attention.
     """
     path = Path(folder) / "alignments" / f"{check_set_name(name)}.jsonl"
     rounded = [_rounded(row) for row in in_order(rows)]
@@ -85,7 +85,7 @@ def read_rows(path: Path) -> list[Record]:
     """Reads a file with a JSON object on each line, plain or compressed.
 
     Raises:
-        InputError: naming the file and the line that is no object.
+        InputError: if a line is not a JSON object, naming the file and the line.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):
@@ -105,14 +105,14 @@ def system_record(
     detokenised: str,
     statistics: list[int] | None = None,
 ) -> Record:
-    """Builds the record of a sentence that a system without a shortlist translated.
+    """Builds the record of a translation by a system without a shortlist.
 
-    It has no values that only a model gives (`nll`, `log_probability`, attention). Such a system writes no
-    `<unk>`, so a sentence's `hypothesis_no_unk` is its hypothesis.
+    The record lacks the values that only a model gives (`nll`, `log_probability`, attention). Such a system
+    writes no `<unk>`, so `hypothesis_no_unk` equals the hypothesis.
 
     Args:
-        sentence: a record, or its keys that describe the sentence.
-        statistics: BLEU statistics (10) of the hypothesis, if they are known.
+        sentence: a record; its keys that describe the sentence are copied.
+        statistics: BLEU statistics (10) of the hypothesis; None: they are counted.
     """
     if statistics is None:
         statistics = bleu_statistics(sentence, hypothesis)
@@ -124,7 +124,7 @@ def system_record(
 
 
 def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[int]:
-    """Counts the BLEU statistics (10) of a hypothesis, with all references of the sentence."""
+    """Counts the BLEU statistics (10) of a hypothesis against all references of the sentence."""
     references = [sentence["reference"], *sentence.get("more_references", [])]
     statistics: list[int] = sentence_statistics(hypothesis, *references).tolist()
     return statistics
@@ -133,14 +133,14 @@ def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[
 def choose_kept(
     records: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
 ) -> list[int]:
-    """Chooses the sentences whose alignments are stored: the same in every run on a test set.
+    """Chooses the sentences whose alignments are stored: the same ones in every run on a test set.
 
-    Within a length bucket sentences are ranked by a hash of their source text; the buckets take
-    turns until `count` sentences are chosen.
+    Each length bucket ranks its sentences by a hash of their source text. The buckets take turns until
+    `count` sentences are chosen.
 
     Args:
-        records: with `id`, `source` (tokens) and `length`.
-        count: sentences to choose; all if there are fewer.
+        records: records with `id`, `source` (tokens) and `length`.
+        count: number of sentences to choose; all are chosen if there are fewer.
         edges: last length of each bucket.
 
     Returns:
@@ -168,7 +168,8 @@ def _rounded(row: Mapping[str, Any]) -> Any:
 
 
 def _round(text: str) -> float:
-    value = float(text)  # small weights keep 5 digits: energies are logarithms
+    # small weights keep 5 significant digits: attention scores are computed from their logarithms
+    value = float(text)
     return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
 
 
@@ -177,6 +178,6 @@ def _one_line(text: str) -> str:
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    # A lone surrogate cannot be UTF-8; the tokens of a damaged line must not end an evaluation.
+    # Tokens of a damaged line may hold lone surrogates, which UTF-8 cannot encode: "replace" avoids an error.
     encoded = (f"{line}\n".encode("utf-8", "replace") for line in lines)
     write_atomically(Path(path), lambda stream: stream.writelines(encoded))

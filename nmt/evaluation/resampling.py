@@ -1,14 +1,14 @@
-"""Bootstrap of anything that is a function of sums over sentences.
+"""Bootstrap of scores that are functions of sums over sentences.
 
-The input is one row of numbers per sentence and a function of the summed rows: for BLEU ten statistics,
-for the alignment error rate link counts, for a mean a sum and a count. The bootstrap (Efron, 1979; for
-BLEU: Koehn, 2004) draws N of N sentences with replacement, by one matrix product for all resamples. The
-draws depend only on the number of sentences: all scores and runs use the same draws, so that resamples
-of two of them can be subtracted.
+The input is a row of numbers for each sentence, and a function of the summed rows. The row holds ten
+statistics for BLEU, link counts for the alignment error rate, a value and a count for a mean. The
+bootstrap (Efron, 1979; for BLEU: Koehn, 2004) draws N of the N sentences with replacement; one matrix
+product sums all resamples. The draws depend only on the number of sentences. So all scores and runs use
+the same draws, and the resamples of two runs can be subtracted.
 
-Sentences of one document resemble each other in how hard they are. Where documents are known, whole
-documents are drawn, D of D, instead of sentences. Resamples of few documents vary too little: their
-intervals are widened as Student's t requires (the expanded percentile interval of Hesterberg, 2015).
+Sentences of one document are similarly difficult. If the documents are known, D of the D documents are
+drawn with replacement instead, each with all its sentences. Resamples of few documents vary too little, so
+their intervals are widened as Student's t requires (expanded percentile interval of Hesterberg, 2015).
 
 Legend: N sentences, D documents, F numbers per sentence, R resamples.
 """
@@ -26,14 +26,14 @@ from nmt.config.keys import CONFIDENCE
 SEED = 12345  # the same for every run, so that two runs on one test set use the same draws
 CHUNK = 1 << 22  # sentences drawn at a time, which bounds the memory for large sets
 
-Interval = tuple[float | None, float | None]  # both None without resamples, or if all are undefined
+Interval = tuple[float | None, float | None]  # low, high; both None without a defined resample
 Combine = Callable[[np.ndarray], np.ndarray]  # (..., F) sums -> (...) values
 
 
 def resampled_sums(
     rows: np.ndarray, resamples: int, documents: np.ndarray | None = None
 ) -> np.ndarray:
-    """Sums rows over the sentences, then over sentences, or documents, drawn with replacement.
+    """Sums rows over all sentences, and over each resample of the sentences or documents.
 
     Args:
         rows: (N, F) numbers of each sentence, N at least 1. Sums of integers are exact up to 2^53.
@@ -41,7 +41,7 @@ def resampled_sums(
         documents: (N,) number of each sentence's document; None: sentences are drawn.
 
     Returns:
-        (1 + R, F) float64.
+        (1 + R, F) float64: the sums over all sentences, then over each resample.
     """
     values = np.asarray(rows, dtype=np.float64)
     if documents is not None:
@@ -53,7 +53,7 @@ def resampled_sums(
 
 
 def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Sums rows (N, F) within each document of `documents` (N,): (D, F), in ascending order."""
+    """Sums rows (N, F) by document number (N,): (D, F), in ascending order of the numbers."""
     _, index = np.unique(documents, return_inverse=True)
     order = np.argsort(index, kind="stable")
     first = np.flatnonzero(np.diff(index[order], prepend=-1))
@@ -61,7 +61,10 @@ def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:
 
 
 def number_documents(names: Iterable[Any]) -> np.ndarray | None:
-    """Numbers the documents of sentences (N,) from the first on; None unless each names one."""
+    """Returns the number of each sentence's document (N,), from 0 in order of first appearance.
+
+    Returns None if a sentence names no document, or if there are no sentences.
+    """
     listed = list(names)
     if None in listed or not listed:
         return None
@@ -70,12 +73,12 @@ def number_documents(names: Iterable[Any]) -> np.ndarray | None:
 
 
 def count_documents(documents: np.ndarray | None) -> int | None:
-    """Counts the documents of sentences (N,); None where they are unknown."""
+    """Counts the different documents of sentences (N,); None if the documents are unknown."""
     return None if documents is None else len(np.unique(documents))
 
 
 def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
-    """Yields how often each of N sentences counts, in chunks of resamples: (r, N) uint16."""
+    """Yields how often each resample draws each sentence, in chunks of r resamples: (r, N) uint16."""
     generator = np.random.default_rng(SEED)
     step = max(1, CHUNK // size)
     for start in range(0, resamples, step):
@@ -88,17 +91,17 @@ def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
 
 @functools.lru_cache(maxsize=32)
 def _remembered_draws(size: int, resamples: int) -> list[np.ndarray]:
-    """Returns all draws of a small set, the same for every score and run."""
+    """Returns all draws for a small set; cached, since all scores and runs use the same draws."""
     return [*_draws(size, resamples)]
 
 
 def interval_of(
     values: np.ndarray, confidence: float = CONFIDENCE, documents: int | None = None
 ) -> Interval:
-    """Returns the percentile interval of resampled values (R,), without those that are not finite.
+    """Returns the percentile interval of the finite values among resampled values (R,).
 
     Args:
-        documents: D; wider percentiles, as D resampled documents require.
+        documents: D if documents were drawn, which widens the interval; None: sentences were drawn.
 
     >>> interval_of(np.arange(101.0), confidence=0.5)
     (25.0, 75.0)
@@ -121,8 +124,8 @@ def interval_of(
 def widening(documents: int, confidence: float = CONFIDENCE) -> float:
     """Returns the factor by which an interval over D resampled documents must be wider.
 
-    Resamples of D documents vary by a factor (D - 1) / D too little, and their mean has the
-    distribution of Student's t with D - 1 degrees of freedom.
+    The variance of resamples of D documents is too small by the factor (D - 1) / D, and their mean
+    has Student's t distribution with D - 1 degrees of freedom.
     """
     tail = (1.0 - confidence) / 2.0
     by_t = stdtrit(documents - 1, tail) / ndtri(tail)
@@ -135,9 +138,9 @@ def interval_row(
     """Returns columns of scores.csv: `value`, `low`, `high`, `sentences` and `interval`.
 
     Args:
-        values: (1 + R,) the value on the sentences, and on resamples.
-        sentences: number of these sentences.
-        documents: D, if documents were drawn.
+        values: (1 + R,) the value on the sentences, then the values on resamples.
+        sentences: number of the sentences.
+        documents: D if documents were drawn; None: sentences were drawn.
     """
     low, high = interval_of(values[1:], documents=documents)
     drawn = "sentences" if documents is None else "documents"

@@ -15,7 +15,7 @@ from nmt.utils.files import refuse_unreadable, write_text
 FILE = "scores.csv"
 VALUE = ("value", "low", "high")
 COLUMNS = ("set", "subset", "score", "from", "to", *VALUE, "sentences", "interval")
-_NUMBERS = {  # types of columns; all others are text
+_NUMBERS = {  # types of numeric columns; all other columns are text
     **dict.fromkeys(("from", "to", "sentences"), "Int64"),
     **dict.fromkeys(("value", "low", "high", "words", "longest"), "float64"),
     **dict.fromkeys(("score_a", "score_b", "delta", "p", "p_corrected"), "float64"),
@@ -26,7 +26,7 @@ def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
     """Makes a frame with these columns and their types.
 
     Args:
-        rows: what `pandas.DataFrame` takes, such as mappings by column; they may lack columns.
+        rows: anything that `pandas.DataFrame` accepts, such as a list of dicts; columns may be missing.
     """
     types = {name: _NUMBERS.get(name, "str") for name in columns}
     frame = pd.DataFrame(rows).reindex(columns=list(columns)).astype(types)
@@ -36,8 +36,8 @@ def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
 def score_table(rows: Any) -> pd.DataFrame:
     """Makes a frame with the columns of `scores.csv`, and with `key` and `bucket`.
 
-    `key` is `bleu_no_unk` for BLEU in the subset `no_unk`, `bucket` the lengths, such as `1-10`, or
-    `all`.
+    `key` is the score, with a subset other than `all` appended: `bleu`, `bleu_no_unk`. `bucket` is the
+    range of lengths, such as `1-10`, or `all`.
     """
     frame = tidy(rows, COLUMNS)
     buckets = [

@@ -4,12 +4,12 @@ It differs from `sacrebleu.significance`, which shifts the absolute differences 
 their mean. This mean is above 0 even for equal systems: for pairs that differ only by chance (50 to 200
 sentences, outputs swapped at random) it reports 10 to 14 % as significant at p < 0.05, some with an
 interval that contains 0. We shift the signed differences, as a test of no difference requires (Efron
-and Tibshirani, 1993, section 16.4), which reports 4 to 7 %. Resamples of few sentences vary too little:
-at p < 0.05 up to 8 % are reported with 30 sentences, 11 % with 20, 23 % with 5, and every difference
-with a single sentence. So there is no p below `FEWEST` sentences.
+and Tibshirani, 1993, section 16.4); this test reports 4 to 7 %. Resamples of few sentences vary too
+little: at p < 0.05, the test reports up to 8 % of these pairs with 30 sentences, 11 % with 20, 23 % with
+5, and every pair with a single sentence. So p is None below `FEWEST` sentences.
 
-All systems use the same draws (`nmt.evaluation.resampling`), so that resamples of a pair can be
-subtracted.
+All systems use the same draws (`nmt.evaluation.resampling`), so that the resamples of two systems can
+be subtracted.
 
 Legend: N sentences, S systems, F statistics per sentence, R resamples.
 """
@@ -30,7 +30,7 @@ from nmt.evaluation.resampling import (
 )
 
 TIE = 1e-9  # scores that differ by less are equal up to rounding
-FEWEST = 30  # sentences needed for a p
+FEWEST = 30  # minimum number of sentences for a p-value
 TESTED = ("score_a", "score_b", "delta", "low", "high", "interval", "p", "p_corrected")
 
 
@@ -52,11 +52,11 @@ def paired_differences(
         documents: (N,) number of each sentence's document; None: sentences are drawn.
 
     Yields:
-        For each pair a row for the whole set (`bucket` is `all`), then one for each bucket, if both
-        scores are defined: `a`, `b`, `bucket`, `from`, `to`, `sentences`, `score_a`, `score_b`,
-        `delta` (a - b), `low`, `high` (bootstrap interval of delta), `interval` (what was drawn), `p`
-        (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and `p_corrected` (Holm's
-        correction for the number of buckets with a p; for the whole set p itself).
+        For each pair, a row for the whole set (`bucket` is `all`), then a row for each bucket; rows
+        where a score is undefined are left out. Keys: `a`, `b`, `bucket`, `from`, `to`, `sentences`,
+        `score_a`, `score_b`, `delta` (a - b), `low`, `high` (bootstrap interval of delta), `interval`
+        (what was drawn), `p` (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and
+        `p_corrected` (p with Holm's correction for the tested buckets; for the whole set, p itself).
     """
     table = np.stack([*tables.values()], axis=1)  # (N, S, F)
     scored = []
@@ -83,9 +83,9 @@ def _test(
 ) -> dict[str, Any]:
     """Tests the difference of two scores (1 + R,), on the sentences and on resamples.
 
-    `documents` is the number of documents that were drawn; None: sentences were. p is the share of
-    differences by chance that are at least as large as the observed one. One is added to both counts,
-    since chance could also give the observed difference.
+    `documents` is the number of documents, if documents were drawn; None: sentences were drawn. p is the
+    share of differences by chance that are at least as large as the observed difference. Both counts of
+    the share include the observed difference, since chance could give it, too.
     """
     delta, *_ = deltas = first - second
     by_chance = deltas[1:][~np.isnan(deltas[1:])]

@@ -28,7 +28,7 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 PART = 20  # sentences whose statistics a process computes at a time
-SAMPLE, MANY = 10, 1000  # sentences of a sample that estimates the time for `MANY` and more
+SAMPLE, MANY = 10, 1000  # sentences: sample to estimate the time; minimum for which it is estimated
 
 
 def keep_statistics(
@@ -52,12 +52,12 @@ def compute_statistics(
 ) -> None:
     """Stores the statistics of a slow score in the records that lack them.
 
-    Registered scores are computed in several processes. Scores of users are not: they may use threads,
-    such as torch's, which a fork lacks.
+    sacreBLEU, chrF and TER are computed in several processes. Scores of users are computed in this process:
+    they may use threads, such as torch's, which a forked process lacks.
 
     Args:
         records: records of one test set, by the name of the run or system.
-        shown: log how long it takes, if that is minutes, and show progress.
+        shown: show progress, and log the expected time if it is a minute or more.
     """
     jobs = []
     for name, rows in records.items():
@@ -96,9 +96,9 @@ class Measured:
     The result does not depend on the order of the records or on the number of processes.
 
     Args:
-        records: records of `nmt.evaluation.records`.
+        records: records of a test set (`nmt.evaluation.records`).
         scores: scores besides BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
-        settings: edges of the buckets, resamples of intervals.
+        settings: edges of the buckets, and number of resamples.
         compute_slow: whether to compute the statistics of slow scores that records lack.
 
     Attributes:
@@ -107,7 +107,7 @@ class Measured:
         lengths: (N,) lengths that select their buckets.
         documents: (N,) number of each sentence's document; None unless all records name one.
         domains: (N,) name of each sentence's domain; None unless all records name one.
-        tables: statistics by key (N, F); a row of NaN if the sentence has none.
+        tables: statistics (N, F) by key of the score; a sentence without statistics has a row of NaN.
 
     Raises:
         ValueError: if a sentence occurs twice.
@@ -143,9 +143,9 @@ class Measured:
         return ~np.isnan(self.tables[key][:, 0])
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
-        """Returns `value`, `low`, `high`, `sentences` and `interval` of a subset (N,) of sentences.
+        """Returns `value`, `low`, `high`, `sentences` and `interval` of the sentences in a mask (N,).
 
-        None if no sentence of the subset has the score, or if the score is undefined.
+        Returns None if no sentence in the mask has the score, or if the score is undefined.
         """
         chosen = inside & self.has(key)
         rows = self.tables[key][chosen]
@@ -174,19 +174,19 @@ class Measured:
 def score_set(
     name: str, records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> list[dict[str, Any]]:
-    """Computes all chosen scores of a test set as rows of `scores.csv`; see `keep_statistics`."""
+    """Computes all chosen scores of a test set, as rows of `scores.csv`; uses stored statistics."""
     measured = Measured(records, choose_scores(settings.scores, language=language), settings)
     return [row for key in measured.scores for row in measured.rows(name, key)]
 
 
 @dataclass(frozen=True, eq=False)
 class CommonSentences:
-    """The N sentences for which several runs have a score."""
+    """The N sentences for which every run of several has a score."""
 
     ids: np.ndarray  # (N,) ascending
     lengths: np.ndarray  # (N,)
     documents: np.ndarray | None  # (N,) number of each sentence's document; None if unknown
-    domains: np.ndarray | None  # (N,) its domain; None if unknown
+    domains: np.ndarray | None  # (N,) name of each sentence's domain; None if unknown
     tables: list[np.ndarray]  # for each run its statistics (N, F)
 
 

@@ -15,7 +15,7 @@ from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "score_of_name"]
 
-# cannot be chosen in evaluation.scores: models with shortlists always have this score
+# Not a choice in evaluation.scores, since models with shortlists always have this score.
 NO_UNK = bleu.BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
@@ -49,9 +49,9 @@ def choose_scores(
     """Returns the scores of these names; BLEU is always included and first.
 
     Args:
-        names: names of `REGISTERED`; `default` for the scores that are on by default (as None); or
-            MODULE.NAME of a subclass of `Score` or an instance. The module is imported.
-        key: configuration key, for the message.
+        names: names of `REGISTERED`; `default` for the scores that are on by default; or MODULE.NAME of a
+            subclass of `Score` or an instance, whose module is imported. None means [default].
+        key: configuration key, for the error message.
         language: target language, which selects the tokenisers of text scores.
 
     Raises:
@@ -70,7 +70,7 @@ def choose_scores(
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """Returns the score of a name of `REGISTERED`, `bleu_no_unk` or MODULE.NAME; raises InputError."""
+    """Returns the score named by a key of `REGISTERED`, `bleu_no_unk` or MODULE.NAME; raises InputError."""
     known = {**REGISTERED, NO_UNK.key: NO_UNK}
     if name in known:
         return known[name]

@@ -12,19 +12,19 @@ Record = Mapping[str, Any]  # record of a sentence (nmt.evaluation.records)
 
 
 class Score(ABC):
-    """A score of any set of sentences, computed from statistics that are summed over them.
+    """A score of any set of sentences, computed from statistics that are summed over these sentences.
 
     Attributes:
         key: name in scores.csv, tables, pages and W&B.
         title: name for people.
-        unit: unit of its values, such as `nats`; empty: a share or a plain number; `ratio`: near 1.
+        unit: unit of its values, such as `nats`; empty: a share or a plain number; `ratio`: a number near 1.
         digits: decimals to show.
         higher_is_better: None if neither direction is better.
         by_length: whether it is also computed for each length bucket.
         default: whether it is on by default.
-        slow: whether its statistics are slow to compute. Records store them; for records without
-            them they are computed only if the score is named.
-        field: key of the record that has the statistics, for scores that do not compute them.
+        slow: whether its statistics are slow to compute. Records store these statistics. For runs without
+            stored statistics, they are computed only if the user names the score.
+        field: key under which records hold the statistics, for scores that do not override `statistics`.
     """
 
     key: ClassVar[str]
@@ -66,13 +66,13 @@ class Score(ABC):
         return None
 
     def description(self) -> dict[str, Any]:
-        """Returns how to show the score without its code: its entry in results.json."""
+        """Returns what is needed to show the score without its code: its entry in results.json."""
         names = ["title", "unit", "digits", "higher_is_better", "by_length"]
         names += [] if self.signature is None else ["signature"]
         return {name: getattr(self, name) for name in names}
 
     def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
-        """Returns the statistics of N sentences: (N, F) float64; a row of NaN if there are none.
+        """Returns the statistics of N sentences: (N, F) float64; NaN in the row of a sentence without any.
 
         Args:
             compute: whether to compute statistics that the records do not store.

@@ -24,7 +24,7 @@ TOTAL = slice(ORDERS, 2 * ORDERS)
 HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
-FEWEST_MATCHES = 10  # 4-grams; with fewer, intervals of BLEU are too low
+FEWEST_MATCHES = 10  # matching 4-grams; with fewer, BLEU and its interval are biased downwards
 SCORER = BLEU(tokenize="none", force=True)
 
 
@@ -36,7 +36,7 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
 
     Args:
         hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
-        references: tokens of each reference. The reference of nearest length gives the length.
+        references: tokens of each reference. The reference of nearest length gives the reference length.
 
     Returns:
         (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
@@ -69,7 +69,7 @@ def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = Fals
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     correct, total = statistics[..., CORRECT], statistics[..., TOTAL]
-    # Each order without a match halves the count that replaces its zero (NIST smoothing).
+    # The first order without a match counts 1/2 match, the second 1/4, and so on (NIST smoothing).
     halvings = np.cumsum(correct == 0, axis=-1)
     smoothed = np.where(correct > 0, correct, np.exp2(-halvings))
     written = total > 0

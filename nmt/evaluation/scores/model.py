@@ -1,4 +1,7 @@
-"""Scores of a model's values: likelihood of the references, attention, and links read from it."""
+"""Scores of what the model itself computes.
+
+It computes the likelihood of the references, the attention weights, and the links read from these weights.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class Perplexity(NllPerWord):
 
 
 class AttentionEntropy(Ratio):
-    """Mean over sentences of the entropy of a target step's weights; 0 if one word has all weight."""
+    """Mean entropy of attention at a target step, averaged over sentences; 0 if one word has all weight."""
 
     key = "attention_entropy"
     title = "Attention entropy"
@@ -70,7 +73,7 @@ class AttentionEntropy(Ratio):
 
 
 class EosWeight(AttentionEntropy):
-    """Mean over sentences of the weight on the source `</s>`."""
+    """Mean weight of a target word on the source `</s>`, averaged over sentences."""
 
     key = "eos_weight"
     title = "Attention on </s>"

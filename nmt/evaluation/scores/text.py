@@ -1,7 +1,7 @@
 """Scores of detokenised text: sacreBLEU, chrF and TER, from sacrebleu's statistics of a sentence.
 
-sacrebleu computes the statistics of one sentence only in undocumented methods: `_preprocess_segment`,
-`_extract_reference_info`, `_compute_segment_statistics`. Only this file calls them.
+The methods of sacrebleu that compute the statistics of a single sentence are undocumented:
+`_preprocess_segment`, `_extract_reference_info`, `_compute_segment_statistics`. Only this file calls them.
 
 The symbol `<unk>` in a hypothesis is one word that matches nothing. sacrebleu's own tokenisers would
 split it into three words, and chrF would compare its letters.
@@ -27,7 +27,7 @@ from nmt.text.symbols import UNKNOWN_SYMBOL
 
 # sacrebleu puts the two lengths first; `nmt.evaluation.scores.bleu` puts them last
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
-REMEMBERED = 1 << 14  # references whose n-grams are kept: runs on one test set share them
+REMEMBERED = 1 << 14  # references whose n-grams are cached: runs on one test set share them
 MATCHES_NOTHING = "\ue000"  # private use area: no tokeniser splits it and no text has it
 
 # Tokenisers of languages written without spaces, and the package that each needs.
@@ -107,7 +107,7 @@ def scored_text(record: Record) -> str:
     """Returns the detokenised hypothesis with each `<unk>` symbol replaced by `MATCHES_NOTHING`.
 
     `unknown` of a record has the positions of the symbols. A word that is only spelt like the symbol
-    is kept.
+    is not replaced.
 
     >>> record = {"hypothesis": ["a", "<unk>"], "detokenised": "a <unk>", "unknown": [1]}
     >>> scored_text(record) == f"a {MATCHES_NOTHING}"
@@ -157,7 +157,7 @@ class ChrF(TextScore):
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         hypothesis, reference, shared = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
-        both = (hypothesis > 0) & (reference > 0)  # orders that count
+        both = (hypothesis > 0) & (reference > 0)  # n-gram orders that count
         orders = both.sum(axis=-1)
         precision = np.where(both, quotient(shared, hypothesis), 0.0)
         recall = np.where(both, quotient(shared, reference), 0.0)
