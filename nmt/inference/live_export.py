@@ -1,11 +1,11 @@
 """Exports a trained model for the page: `live.bin` in the run folder.
 
-The file is compressed (deflate). It starts with one line of JSON: `model`, `scoring`, `state_input`,
-`languages`, `rules` (how Moses tokenises the source and detokenises the target language), `search`,
-`source_vocabulary` and `target_vocabulary` (`kind` words with `words`, or bpe with `subwords` and
-`merges`; entry i has the id i + 2), `dictionary`, and `tensors` (checkpoint name and shape of each
-weight). Then follow, tensor by tensor, the matrices with a signed byte per entry; then, as 32-bit
-floats, the scales of the matrix rows, and the vectors.
+The file is compressed (deflate). It starts with one line of JSON, with the keys `model`, `scoring`,
+`state_input`, `languages`, `rules` (how Moses tokenises the source and detokenises the target language),
+`search`, `source_vocabulary`, `target_vocabulary`, `dictionary`, and `tensors` (checkpoint name and shape
+of each weight). A vocabulary has the `kind` words, with `words`, or bpe, with `subwords` and `merges`; word
+or subword i has the id i + 2. After the line come the entries of all matrices, as signed bytes. Then comes,
+for each tensor, either the scales of the matrix rows or the entries of the vector, as 32-bit floats.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ def live_model(trained: Model) -> bytes | str:
 
 
 def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds a matrix (m, n) to int8 codes (m, n), with scale (m,) per row: code * scale."""
+    """Rounds a matrix (m, n) to code * scale: int8 codes (m, n), and a scale (m,) for each row."""
     scale = np.abs(matrix).max(1) / 127
     divisor = np.where(scale > 0, scale, 1.0)[:, None]
     return np.rint(matrix / divisor).astype(np.int8), scale
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """Converts a vocabulary to the page's format; None for other classes."""
+    """Converts a vocabulary to the page's format; None for a class that the page does not know."""
     if isinstance(vocabulary, WordVocabulary):
         return {"kind": "words", "words": list(vocabulary.words)}
     if not isinstance(vocabulary, BpeVocabulary):

@@ -50,7 +50,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
-    """Builds the model on the given accelerator; the stored one may not exist on this machine."""
+    """Builds the model on the given accelerator; that of the training may not exist on this machine."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = set_threads(config.threads, chosen, config.model.hidden)
@@ -60,12 +60,12 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
 
 
 def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
-    """Reads checkpoints, the members of an ensemble if there are several.
+    """Reads one checkpoint, or several, which are the members of an ensemble.
 
-    A run folder stands for its best checkpoint; an artifact of W&B is downloaded.
+    For a run folder, its best checkpoint is read; an artifact of W&B is downloaded.
 
     Raises:
-        InputError: as `read_checkpoint`; and if vocabularies, languages or tokenizer differ.
+        InputError: as `read_checkpoint`; and if the members' vocabularies, languages or tokenizers differ.
     """
     members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
@@ -99,7 +99,7 @@ def download(name: str) -> Path:
     """Downloads the checkpoint of an artifact logged by `WandbLogger(log_model=true)`.
 
     Raises:
-        InputError: without a key, and if W&B does not provide one file.
+        InputError: without a W&B key, or if W&B does not provide exactly one checkpoint file.
     """
     if not has_wandb_key():
         raise InputError(f"checkpoint={name}: {WITHOUT_KEY}, or name a file")
@@ -113,7 +113,7 @@ def download(name: str) -> Path:
         folder = get_cache_dir() / "nmt" / re.sub(r"\W", "_", name) / str(artifact.version)
         folder.mkdir(parents=True, exist_ok=True)
         return Path(entry.download(root=str(folder), skip_cache=True))
-    except Exception as error:  # the network, the key, the rights, the name, the number of files
+    except Exception as error:  # network, key, rights, name or number of files
         raise InputError(f"checkpoint={name}: not downloaded: {first_line(error)}") from error
 
 
@@ -121,12 +121,12 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
     """Builds the model of a checkpoint, or the ensemble of several, on the CPU.
 
     Args:
-        members: the checkpoints.
+        members: the checkpoint, or the checkpoints of an ensemble.
         config: configuration of the first member, with overrides.
 
     Raises:
         InputError: if a model cannot be built, its weights do not fit, its attention cannot be
-            replaced, or it has no dictionary for `search.replace_unk=dictionary`.
+            replaced, or no member has a dictionary for `search.replace_unk=dictionary`.
     """
     first, *others = members
     networks = [first.network(config), *(member.network() for member in others)]
@@ -144,7 +144,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces attention weights as `evaluation.attention` says; raises InputError without them."""
+    """Replaces attention weights by the `kind` of `evaluation.attention`; InputError if there are none."""
     context = network.decoder.context
     if kind == "as_trained":
         return

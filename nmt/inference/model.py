@@ -1,10 +1,10 @@
 """`Model`: a trained model that translates, scores and encodes sentences (`nmt.load`).
 
-Test sets, `nmt.translate`, `nmt.score` and Python programs all use it: `Model.search` finds the
-hypotheses of a batch of sentences, `Model.force_decode` computes likelihoods and attention, and
-`Model.describe` turns hypotheses into sentences with both.
+The evaluation of test sets, `nmt.translate`, `nmt.score` and Python programs use this class. `Model.search`
+finds the hypotheses of a batch of sentences, `Model.force_decode` computes likelihoods and attention, and
+`Model.describe` turns hypotheses into sentences with likelihoods and attention.
 
-S source symbols, T target symbols, both with `</s>`; J source words, I target words without it.
+Legend: S source and T target symbols, both with `</s>`; J source and I target words, without `</s>`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 
-RUNNERS_UP = 5  # symbols listed per step, for the page
+RUNNERS_UP = 5  # symbols that the page lists per step besides the chosen symbol
 
 Words = Sequence[str]
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class Model:
     Attributes:
         network: the `torch.nn.Module`, in evaluation mode.
         source, target: the vocabularies.
-        config: `search`, `evaluation`, the languages, the precision and the threads are used.
+        config: the model uses `search`, `evaluation`, the languages, the precision and the threads.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
         checkpoints: the checkpoint file, or the files of an ensemble.
     """
@@ -85,18 +85,18 @@ class Model:
         attention: bool = True,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
-        """Returns the best translation of each sentence, in order; for a single string, one.
+        """Returns the best translation of each sentence, in order; no list for a single string.
 
         Args:
-            sentences: ordinary text, one sentence each.
+            sentences: ordinary text, one sentence per string.
             beam: hypotheses kept per sentence (`search.beam_size`); None: as in the checkpoint.
             nbest: number of translations in `ScoredSentence.nbest`, and minimum beam size.
             tokenised: the sentences hold tokens separated by spaces.
-            attention: also compute attention and log-probabilities, by teacher forcing.
+            attention: also compute attention and the words' log-probabilities, by teacher forcing.
             search: other keys of the section `search`, such as `length_penalty=0.6`.
 
         Raises:
-            InputError: naming the key, if one is unknown or its value out of bounds.
+            InputError: if a key of `search` is unknown or its value is out of bounds; names the key.
             RunError: if a probability is NaN.
         """
         model = self.searching(beam_size=beam, nbest=nbest, **search)
@@ -120,10 +120,10 @@ class Model:
     def score(
         self, pairs: Sequence[Sequence[str]], *, tokenised: bool = False
     ) -> list[ScoredSentence]:
-        """Returns log-probability and alignment of given translations, in order.
+        """Returns the log-probabilities and alignments of given translations, in order.
 
         Args:
-            pairs: (source, target), ordinary text, one sentence each. A target word outside the
+            pairs: (source, target), ordinary text, one sentence per string. A target word outside the
                 vocabulary has the probability of `<unk>`.
             tokenised: the sentences hold tokens separated by spaces.
 
@@ -152,8 +152,8 @@ class Model:
         """Returns the encoder's vectors for each sentence; arguments as `translate`.
 
         Returns:
-            For each sentence its annotations (S, A), one per symbol including `</s>`, and the vector
-            (H,) that s_0 is computed from; the decoder of RNNencdec reads only this vector.
+            For each sentence, its annotations (S, A), one per symbol including `</s>`, and the vector
+            (H,) from which s_0 is computed. The decoder of RNNencdec reads only this vector.
 
         Raises:
             TypeError: for an ensemble, whose models have different vectors.
@@ -176,10 +176,10 @@ class Model:
         return self.map_sentences(list(map(len, ids)), work)
 
     def searching(self, **search: Any) -> Model:
-        """Returns the model with changed keys of the section `search`; None changes nothing.
+        """Returns the model with changed keys of the section `search`; keys with value None are ignored.
 
         Raises:
-            InputError: as `translate`, and for a dictionary that the checkpoint lacks.
+            InputError: as `translate`, and if the settings need a dictionary that the checkpoint lacks.
         """
         changes = {key: value for key, value in search.items() if value is not None}
         values = dataclasses.asdict(self.config.search) | changes
@@ -203,13 +203,13 @@ class Model:
         """Applies `work` to batches of similar length; returns results in sentence order.
 
         The longest sentences come first. The batches are the same for any number of ranks. On a CPU
-        each thread computes its own batches, which changes no result. There are no gradients; the
+        each thread computes its own batches, which changes no result. No gradients are computed; the
         precision is `trainer.precision`.
 
         Args:
-            work: maps the indices of a batch's sentences to a result per sentence.
-            advance: called after each batch with the number of finished sentences.
-            shared: each rank computes a share of the sentences, and returns all results.
+            work: maps the indices of a batch's sentences to one result per sentence.
+            advance: called after each batch with the number of sentences finished since the last call.
+            shared: whether each rank computes a share of the sentences; every rank returns all results.
         """
         options = self.config.trainer
         threads = self.config.threads
@@ -249,12 +249,12 @@ class Model:
     ) -> list[ScoredSentence]:
         """Computes likelihood and attention of given translations by teacher forcing.
 
-        A word has the sum of its subwords' log-probabilities. `text` stays empty.
+        The log-probability of a word is the sum over its subwords. `text` stays empty.
 
         Args:
             sources: words of each sentence.
             targets: ids of each translation, with END.
-            runners_up: list the most probable other symbols; computes the logits again.
+            runners_up: whether to list the most probable other symbols, which computes the logits again.
 
         Raises:
             RunError: if a probability is NaN.
@@ -312,8 +312,9 @@ class Model:
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses that also need attention, log-probabilities and, if
-                asked for, `runners_up`; those whose unknown words are replaced always have them.
+            attended: indices of the hypotheses that are also force-decoded, for attention, the words'
+                log-probabilities and `runners_up`. Hypotheses whose `<unk>` is replaced always are.
+            runners_up: as in `force_decode`.
         """
         settings = self.config.search
         replace = settings.replace_unk != "none"

@@ -1,4 +1,4 @@
-"""`ScoredSentence`: a translation with its log-probability and alignment; replacement of unknown words."""
+"""`ScoredSentence`: a translation with its log-probability and alignment. Replaces unknown words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
 from nmt.text.symbols import END_SYMBOL
 
-REPR_WIDTH = 100  # letters of a line in a terminal
+REPR_WIDTH = 100  # maximum number of characters in a line of the terminal
 
 
 @dataclass(eq=False, repr=False)
@@ -27,14 +27,14 @@ class ScoredSentence:
         log_probability: log p(text | source) in nats, including `</s>`. NaN for an empty line, which
             is not translated.
         symbols: number of predicted symbols: words or subwords, and `</s>`.
-        unknown: positions of `<unk>` that were not replaced.
+        unknown: positions of the `<unk>` symbols that are not replaced.
         word_log_probabilities: (I + 1,) log p of each word and of `</s>`, in nats; None if not computed.
         weights: (I + 1, J + 1) attention weights; row i holds the weights α_ij of the step that
-            predicts word i (equation 6 of the paper's section 3.1) and sums to 1; the last row and
-            column belong to `</s>`. None without attention.
+            predicts word i (equation 6 of the paper's section 3.1) and sums to 1. The last row and the
+            last column belong to `</s>`. None without attention.
         log_normaliser: (I + 1,) log Z_i, with e_ij = log α_ij + log Z_i; None without attention.
         runners_up: (I + 1,) lists of the most probable other symbols, with log-probabilities.
-        nbest: the best translations, starting with this one; empty for a given pair.
+        nbest: the best translations, starting with this one; empty if the translation was given.
     """
 
     source: list[str]
@@ -51,7 +51,7 @@ class ScoredSentence:
 
     @property
     def links(self) -> str:
-        """Links i-j from source word i to target word j, from 0; empty without attention."""
+        """Links j-i from source word j to target word i, both from 0; empty without attention."""
         return "" if self.weights is None else format_links(hard_links(self.weights))
 
     def row(self, number: int, reference: list[str] | None = None) -> Record:
@@ -109,15 +109,15 @@ def replace_unknown_words(
     source: Sequence[str],
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Replaces each `<unk>` by its attended source word or a translation (Luong et al., 2015).
+    """Replaces each `<unk>` by the source word of largest weight, or this word's translation.
 
-    `<unk>` stays if no source word is attended to, or without attention.
+    See Luong et al. (2015). `<unk>` stays if the source has no words, or without attention.
 
     Args:
         words: (I,) words of a translation, without `</s>`; None for `<unk>`.
         weights: (I + 1, J + 1) attention weights.
-        source: (J,) words of the text, including words outside the shortlist.
-        dictionary: translations; other words, such as names and numbers, are copied.
+        source: (J,) words of the source text, including words outside the shortlist.
+        dictionary: translations of source words; words without one, such as names, are copied.
 
     >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
     >>> replace_unknown_words(["le", None], attention, ["the", "cat"])

@@ -1,7 +1,7 @@
 """The test protocol: translates and scores test sets, and writes the files of a run.
 
-Every sentence is force-decoded, translated, and translated without `<unk>` if its pair has only
-known words. Of N ranks each takes every N-th batch; batches and results do not depend on N.
+Every reference is force-decoded, and every sentence translated. A pair with only known words is translated
+again with `<unk>` forbidden. Each of N ranks takes every N-th batch; batches and results do not depend on N.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from nmt.utils.progress import Stage, timed
 log = logging.getLogger(__name__)
 
 Row = dict[str, Any]  # a row of scores.csv
-Sets = Mapping[str, list[Record]]  # sentences by name of the test set
+Sets = Mapping[str, list[Record]]  # records of the sentences, by name of the test set
 # Maps the sentences and the name of a test set to records with translations. Some records also hold
 # `alignment`, a row of `alignments/<set>.jsonl`.
 System = Callable[[list[Record], str], list[Record]]
@@ -49,7 +49,7 @@ System = Callable[[list[Record], str], list[Record]]
 def held_out_splits(
     config: Config, vocabularies: Vocabularies, names: Sequence[str]
 ) -> Iterator[Pairs]:
-    """Yields the named test sets of `data.test` (all if no names), encoded with vocabularies.
+    """Yields the named test sets of `data.test` (all without names), encoded with the vocabularies.
 
     Raises:
         InputError: for an unknown name, or a text that cannot be read.
@@ -71,8 +71,8 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
     """Reads the sentences of test sets, without translations.
 
     Raises:
-        InputError: for a gold alignment that does not fit or an empty name of a document, with file
-            and line; for a missing or short file of documents.
+        InputError: if a gold alignment does not fit its pair, or a document has no name (with file and
+            line); if a file of documents is missing or too short.
     """
     sets = {}
     for split in splits:
@@ -86,7 +86,7 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
 
 
 def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
-    """Adds the name of its document to each sentence, from the same line of a file."""
+    """Adds to each sentence the name of its document: the line of `file` with the sentence's line number."""
     names = list(read_lines(check_file(file, key)))
     for sentence in sentences:
         if sentence["line"] > len(names):
@@ -101,7 +101,7 @@ def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
     """Returns records of the sentences of a test set, for any system to translate.
 
-    Gold links are in `gold`, which is not written to files.
+    A record also holds gold links, if there are any, as `gold`, which is not written to files.
     """
     shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
@@ -127,7 +127,7 @@ class Evaluated:
 
     Attributes:
         scores: rows of `scores.csv`.
-        translations, alignments: records by test set, as their files have them.
+        translations, alignments: records by test set, as in their files.
     """
 
     scores: list[Row] = field(default_factory=list)
@@ -138,12 +138,11 @@ class Evaluated:
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
     """Translates and scores each test set, and the joined inputs of `stress`.
 
-    Every rank translates its share.
+    Every rank translates its share of the sentences.
 
     Args:
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
         translate: `translate_set` with a model, or another system.
-
     """
     stress = config.stress
     resamples = config.evaluation.resamples
@@ -182,8 +181,8 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
     """Force-decodes and translates every sentence of a test set, with the model on the rank's device.
 
     Returns:
-        On every rank the record of each sentence (`nmt.evaluation.records`), in the order of the set;
-        `report.sentences` of them with `alignment`, for the page.
+        On every rank, the record of each sentence (`nmt.evaluation.records`), in the order of the set.
+        `report.sentences` of the records also hold `alignment`, for the page.
     """
     config = model.config
     edges = list(model.config.evaluation.edges or ())
@@ -226,7 +225,7 @@ def decode(model: Model, sentences: Sequence[Record], kept: set[int]) -> list[Re
 
 def _translation(sentence: Record, translation: ScoredSentence) -> Record:
     words: list[str | None] = list(translation.tokens)
-    for index in translation.unknown:  # None matches no word of a reference
+    for index in translation.unknown:  # None matches no reference word
         words[index] = None
     return {
         "hypothesis": translation.tokens,
@@ -238,7 +237,7 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """Returns NLL of the reference, and entropy, weight on `</s>` and link counts of attention."""
+    """Returns the reference's NLL, and its attention's entropy, weight on `</s>` and link counts."""
     record: Record = {"nll": -forced.log_probability}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())

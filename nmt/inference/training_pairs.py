@@ -1,4 +1,4 @@
-"""Applies a trained model to training pairs: their likelihood, and a dictionary."""
+"""Applies a trained model to training pairs: computes their likelihood, and learns a dictionary."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# Pairs per word in which links are counted; more would hardly change the result.
+# Minimum number of pairs per source word in which links are counted; more would hardly change the result.
 OCCURRENCES = 10
 
 Advance = Callable[[int], object]  # called with the number of finished pairs
 
 
 def training_sample(train: Pairs, pairs: int) -> Rows:
-    """Indices of training pairs, evenly spaced; the same for every run on a text."""
+    """Returns indices of training pairs, evenly spaced: the same pairs for every run on a text."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
 
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
-    """Returns the mean NLL of some rows of `train` in nats per sentence, the same on every rank."""
+    """Returns the mean NLL of the pairs `rows` of `train`, in nats per sentence, on every rank."""
 
     def work(indices: list[int]) -> list[float]:
         batch = train.batch(rows[indices]).move_to(model.network.device)
@@ -42,14 +42,14 @@ def learn_dictionary(
 ) -> dict[str, str]:
     """Finds the target word that attention links most often to each source word, on every rank.
 
-    This includes words outside the shortlists. The model has attention, and no subwords.
+    The words include words outside the shortlists. The model must have attention, and no subwords.
     """
     network = model.network
     assert isinstance(network, Network)  # not an ensemble: the model was just trained
 
     def work(indices: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
         batch = train.batch(rows[indices]).move_to(network.device)
-        # Not network(batch), which would spend most time on the probabilities of words.
+        # Not network(batch), which would spend most of its time on the probabilities of words.
         memory = network.encode(batch.source, batch.source_mask)
         _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)
         assert attention is not None
@@ -67,10 +67,10 @@ def learn_dictionary(
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
-    """Returns the rows of `pairs` that a dictionary needs, in order.
+    """Returns those of `rows`, indices of `pairs`, that a dictionary needs, in order.
 
-    A pair is skipped if `occurrences` earlier pairs already contain each of its source words, which
-    is true for most pairs of a corpus.
+    A pair is skipped if each of its source words is already in `occurrences` of the chosen pairs. Most
+    pairs of a corpus are skipped.
     """
     seen: Counter[str] = Counter()
     kept = []
@@ -91,12 +91,12 @@ def count_links(
         pairs: source words, target words and links (source word, target word) of each sentence.
 
     Returns:
-        Source word to target word; ties go to the first in character order.
+        The target word by source word; of equally frequent words, the first in character order.
 
     >>> count_links([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
     {'red': 'rouge', 'cat': 'chat'}
     """
     counts = Counter((source[j], target[i]) for source, target, links in pairs for j, i in links)
-    # in a dictionary the last entry of a source word wins: its most frequent translation
+    # A dict keeps the last entry of a source word, which is its most frequent translation.
     ranked = sorted(counts, key=lambda link: link[1], reverse=True)
     return dict(sorted(ranked, key=counts.__getitem__))
