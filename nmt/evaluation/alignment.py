@@ -159,8 +159,8 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
         weights: (I + 1, J + 1) between words, from force-decoding the reference.
 
     Returns:
-        Six counts: links, gold sure links, links that are sure, links that are possible, target words
-        whose largest weight is on `</s>`, and target words.
+        Six counts: links, gold sure links, links that are sure, links that are possible, target
+        words whose largest weight is on `</s>`, and target words.
     """
     weights = np.asarray(weights)
     links = set(hard_links(weights, null))
@@ -181,8 +181,8 @@ def eos_weight(weights: np.ndarray) -> float | None:
 def attention_entropy(weights: np.ndarray) -> np.ndarray:
     """Returns the entropy of attention in nats: (..., S) -> (...).
 
-    It is 0 if one word has all weight, and log S if all weights are equal. Each row is a distribution, as
-    in `Likelihood`. Weights of 0 (padding) add nothing.
+    It is 0 if one word has all weight, and log S if all weights are equal. Each row is a
+    distribution, as in `Likelihood`. Weights of 0 (padding) add nothing.
 
     >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]

@@ -77,12 +77,12 @@ class Estimate:
         return None if tails is None else min(1.0, 2 * min(tails))
 
     def equivalence_p(self, margin: float) -> float | None:
-        """Returns the p-value that the value is within ±`margin`: two one-sided tests (Schuirmann, 1987)."""
+        """Returns the p-value of two one-sided tests (Schuirmann, 1987) that the value is within ±`margin`."""
         lower, upper = self._tails(-margin, careful=True), self._tails(margin, careful=True)
         return None if lower is None or upper is None else max(lower[0], upper[1])
 
     def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
-        """Returns two one-sided p-values: that the true value is above, and below, the threshold.
+        """Returns the p-values of two one-sided tests: true value above, and below, the threshold.
 
         Args:
             careful: for tests that must not reject more often than their level.
@@ -172,7 +172,7 @@ def enough_resamples(
         )
         for first in range(1, 1 + PARTS * size, size)
     ]
-    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # two-sided; two one-sided tests
+    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # a two-sided test; two one-sided tests
         ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
         errors = ends.std(axis=0, ddof=1) / PARTS**0.5
         low_high = np.array(estimate.interval(confidence), dtype=np.float64)

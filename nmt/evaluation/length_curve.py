@@ -75,9 +75,9 @@ class LengthScale:
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
     """Returns the scale of a test set with sentences of these lengths (N,).
 
-    Ordinary sentences get the default scale: 90 % of the sentences have at most 60 words, and 10 % of all
-    words are in sentences of 30 or more words. Otherwise `short` and `long` are rounded so that 10 % of all
-    words are in lines shorter than `short`, and 10 % in lines longer than `long`.
+    A set of ordinary sentences gets the default scale: at least 90 % of its sentences have at most 60 words,
+    and at least 10 % of its words are in sentences of 30 or more words. For any other set, 10 % of its words
+    are in lines shorter than `short`, and 10 % in lines longer than `long`, up to rounding.
 
     >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
     (10, 20, 30, 40, 50, 60)
@@ -95,7 +95,7 @@ def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale
 
 
 def _rounded(length: float) -> int:
-    """Rounds a length to a multiple of 5; lengths from 50 to a multiple of 10, from 400 of 50."""
+    """Rounds a length to a multiple of 5; above 50, to a multiple of 10; above 400, of 50."""
     step = 5 if length < 50 else 10 if length < 400 else 50
     return max(step, int(step * round(length / step)))
 
@@ -175,7 +175,7 @@ def kernel(
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-    # Without sentences nearby, the centre moves far away. So the sentences near the length limit `effective`.
+    # Without sentences nearby, the centre moves far away. So `effective` is at most the number nearby.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= fewest
@@ -241,7 +241,7 @@ class Curve:
 
     @cached_property
     def relative(self) -> Curve:
-        """The curve divided by its value at the short length; NaN if this value is not known or positive.
+        """The curve divided by its value at the short length; NaN unless this value is known and positive.
 
         With several runs, their mean is divided by their mean at the short length.
         """

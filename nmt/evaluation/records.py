@@ -19,7 +19,7 @@ A record is the dict of one sentence: one line of `translations/<set>.jsonl`. It
     eos_weight     mean weight on the source `</s>` over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
     position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
-    statistics     statistics by key of the score; only of scores that are slow or depend on the language
+    statistics     statistics by key of the score; only of slow or language-dependent scores, or from files
 """
 
 import hashlib

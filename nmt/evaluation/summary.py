@@ -181,7 +181,7 @@ def score_set(
 
 @dataclass(frozen=True, eq=False)
 class CommonSentences:
-    """The N sentences for which every run of several has a score."""
+    """The N sentences for which all of several runs have a score."""
 
     ids: np.ndarray  # (N,) ascending
     lengths: np.ndarray  # (N,)

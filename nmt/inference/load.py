@@ -50,7 +50,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
-    """Builds the model on the given accelerator; that of the training may not exist on this machine."""
+    """Builds the model on the given accelerator; the stored accelerator may not exist here."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = set_threads(config.threads, chosen, config.model.hidden)

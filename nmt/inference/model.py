@@ -85,7 +85,7 @@ class Model:
         attention: bool = True,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
-        """Returns the best translation of each sentence, in order; no list for a single string.
+        """Returns the best translation of each sentence, in order; a single string gives a single result.
 
         Args:
             sentences: ordinary text, one sentence per string.
@@ -313,7 +313,7 @@ class Model:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
             attended: indices of the hypotheses that are also force-decoded, for attention, the words'
-                log-probabilities and `runners_up`. Hypotheses whose `<unk>` is replaced always are.
+                log-probabilities and `runners_up`; so are all hypotheses whose `<unk>` is replaced.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search

@@ -1,7 +1,7 @@
 """The test protocol: translates and scores test sets, and writes the files of a run.
 
-Every reference is force-decoded, and every sentence translated. A pair with only known words is translated
-again with `<unk>` forbidden. Each of N ranks takes every N-th batch; batches and results do not depend on N.
+Every reference is force-decoded, and every sentence is translated. A sentence whose pair has only known words
+is translated again without `<unk>`. Each of N ranks takes every N-th batch; no batch or result depends on N.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# Minimum number of pairs per source word in which links are counted; more would hardly change the result.
+# Minimum of pairs per source word in which links are counted; more would hardly change the result.
 OCCURRENCES = 10
 
 Advance = Callable[[int], object]  # called with the number of finished pairs
@@ -67,10 +67,10 @@ def learn_dictionary(
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
-    """Returns those of `rows`, indices of `pairs`, that a dictionary needs, in order.
+    """Selects the `rows` (indices of `pairs`) that a dictionary needs, in order.
 
-    A pair is skipped if each of its source words is already in `occurrences` of the chosen pairs. Most
-    pairs of a corpus are skipped.
+    A pair is skipped if each of its source words is already in `occurrences` of the chosen pairs.
+    Most pairs of a corpus are skipped.
     """
     seen: Counter[str] = Counter()
     kept = []

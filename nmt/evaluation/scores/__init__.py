@@ -15,7 +15,7 @@ from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "score_of_name"]
 
-# Not a choice in evaluation.scores, since models with shortlists always have this score.
+# This score cannot be chosen in evaluation.scores: models with shortlists always have it.
 NO_UNK = bleu.BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
