@@ -1,5 +1,5 @@
-// Describes one decoding: weights, energies, entropy, the step in words; and sorts sentences. A decoding is
-// a line of alignments/<set>.jsonl, or the output of a model in the page.
+// Describes one decoding: its weights, attention scores and entropy, and each step in words. Sorts sentences.
+// A decoding is a record of alignments/<set>.jsonl, or the output of a model in the page.
 //
 // Legend: S source words (with </s>), T target words (with </s>); i a target step, j a source position.
 
@@ -9,7 +9,7 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 
 export const mean = (values) => sum(values) / values.length;
 
-/** e_ij = log α_ij + log Z_i as text; a dash if the weight is too small to know it. */
+/** e_ij = log α_ij + log Z_i as text; a dash if the weight is too small to know e_ij. */
 export function energyText(weight, logNormaliser) {
   const known = logNormaliser !== undefined && logNormaliser !== null && weight >= 5e-5;
   return known ? fixed(Math.log(weight) + logNormaliser, weight < 0.001 ? 1 : 2) : "–";
@@ -18,12 +18,12 @@ export function energyText(weight, logNormaliser) {
 /** Entropy of the weights in nats: 0 for one word, log S if all are equal. */
 export const entropy = (weights) => -sum(weights.map((w) => (w > 0 ? w * Math.log(w) : 0)));
 
-/** Entropy of the weights of a step, and that of equal weights; `nats` if it is known. */
+/** The entropy of a step's weights, and of equal weights, as text. `nats` is the entropy, if it is known. */
 export const totals = (weights, nats = entropy(weights)) =>
   `entropy ${fixed(nats)} nats (uniform: ${fixed(Math.log(weights.length))})`;
 
-/** Positions of the largest weights, largest first: at most `most`, each with at least `least`; always the
- * first. */
+/** Positions of the largest weights, largest first: at most `most`, and only weights of at least `least`;
+ * the largest weight is always included. */
 export function largest(weights, most = 3, least = 0.1) {
   const order = Array.from(weights, (_, j) => j).sort((a, b) => weights[b] - weights[a] || a - b);
   return order.filter((j, rank) => rank === 0 || (rank < most && weights[j] >= least));
@@ -37,7 +37,7 @@ export function inWords({ source, target, weights }, i) {
   return `${writing}, reads ${read.join(", ")}`;
 }
 
-/** The context as the expected annotation: the terms of the largest weights, and the weight of the rest. */
+/** The context as the expected annotation: the terms with the largest weights, and the sum of all others. */
 export function expectationText({ source, weights }, i) {
   if (!weights) return "c = →h of </s>, the last state of the encoder: the same vector at every step";
   const terms = largest(weights[i], 4, 0.01);
@@ -46,7 +46,7 @@ export function expectationText({ source, weights }, i) {
   return [...parts, ...(rest >= 0.005 ? [`${fixed(rest)} of the others`] : [])].join(" + ");
 }
 
-/** Difference between runs on a sentence: the range of their sentence BLEU, else of their scores per word. */
+/** Range of the runs' sentence BLEU on a sentence; without BLEU, of their log-probabilities per word. */
 export function difference(sentence) {
   const runs = Object.values(sentence.by);
   const bleu = runs.map((run) => run.bleu).filter((value) => value !== null && value !== undefined);

@@ -4,7 +4,7 @@ import { energyText } from "./alignment.mjs";
 import { h } from "./dom.mjs";
 import { fixed, percent } from "./format.mjs";
 
-export const SHOWN = 6; // most source words that are listed per step
+export const SHOWN = 6; // maximum number of source words that are listed per step
 export const LEAST = 0.001; // smallest weight of a listed word
 
 /** A row: a name (text or an element), a bar of `share`, and cells of text. */

@@ -1,7 +1,7 @@
 // Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever
 // data.
 
-export const MANY = 8; // lines up to this number all have a colour
+export const MANY = 8; // maximum number of lines that all have a colour
 
 export const DASHES = [
   [1, 0],
@@ -58,7 +58,7 @@ const lengthAxis = ([first, last]) => ({
 });
 
 /** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets,
- * rules at the training caps and at `level`. */
+ * vertical lines at the training caps, and a horizontal line at the value `level`. */
 function lengthPanel({
   curves,
   constant = [],
@@ -144,7 +144,7 @@ function lengthPanel({
 }
 
 /** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side
- * by side. The line of the series `hovered`, a signal, is thick; a grey one gets the colour of text. */
+ * by side. The signal `hovered` names the series whose line is thick; if grey, it gets the text's colour. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -181,7 +181,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     ],
   };
   const narrow = width < 500;
-  const many = main.names.length > MANY; // lower charts keep the table below, their legend, visible
+  const many = main.names.length > MANY; // low charts, so that the table below, their legend, stays visible
   const beside = parts.map((part) =>
     lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: many ? 110 : 160 }),
   );

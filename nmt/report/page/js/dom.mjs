@@ -8,7 +8,7 @@ export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** The same in the namespace of SVG. */
+/** An element of SVG; arguments as `h`. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -26,7 +26,7 @@ function fill(element, attributes, children) {
 
 export const byId = (identity) => document.getElementById(identity);
 
-/** Options of a select, keeping the chosen value where it still exists: entries of [value, text]. */
+/** Sets the options of a select from entries [value, text]; keeps the chosen value if it is among them. */
 export function setOptions(select, entries, chosen = select.value) {
   select.replaceChildren(...entries.map(([value, text]) => h("option", { value, text })));
   if (entries.some(([value]) => String(value) === String(chosen))) select.value = chosen;

@@ -7,7 +7,7 @@ import { svg } from "./dom.mjs";
 const LEAST = 0.004;
 const SLANT = 55; // degrees of the column labels, upright where columns are narrow
 const FONT = 12;
-const SMALL = { cell: 8, font: 9 }; // the smallest that can be read; larger pictures scroll
+const SMALL = { cell: 8, font: 9 }; // pixels: smallest readable sizes; larger pictures scroll
 
 const textWidth = (words, font) =>
   Math.min(14.6 * font, 14 + 0.62 * font * Math.max(...words.map((word) => word.length)));

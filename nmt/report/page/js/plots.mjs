@@ -105,7 +105,7 @@ export function legend(element, names, look) {
   element.replaceChildren(...names.map((name) => h("li", {}, sample(look(name)), h("span", { text: name }))));
 }
 
-/** The numbers of a chart as a table: one row per series, one column per place on the x axis. */
+/** The numbers of a chart as a table: one row per series, one column per value on the x axis. */
 export function dataTable(element, rows, column, names, digits) {
   const places = [...new Set(rows.map((row) => row[column]))];
   const cell = new Map(rows.map((row) => [`${row.series}\n${row[column]}`, row]));

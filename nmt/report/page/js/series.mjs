@@ -2,8 +2,8 @@
 
 import { mean } from "./alignment.mjs";
 
-/** Look of each run and group by name: one colour per group; dash and shape distinguish seeds, and groups
- * of one colour. */
+/** The look of each run and group, by name: one colour per group. Dash and shape distinguish seeds, and
+ * groups that have the same colour. */
 export function looks(overview, colours) {
   const look = (group, seed) => ({ colour: group % colours, variant: Math.floor(group / colours) + seed });
   const members = overview.groups.map(() => 0);
@@ -18,7 +18,7 @@ export const caps = (overview, on) => [
   ...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap)),
 ];
 
-/** A bucket with its place on the axis: its middle; the open bucket ends at 1.2 times its start. */
+/** A bucket with its position on the axis, its middle; the open bucket ends at 1.2 times its start. */
 function placed(bucket) {
   const end = bucket.to ?? 1.2 * bucket.from;
   return { ...bucket, end, words: (bucket.from + end) / 2 };
@@ -89,7 +89,7 @@ export function comparedRows(overview, set, score, on, kind, control) {
     });
 }
 
-/** The buckets of a set, shortest first, with the most sentences that any run has of a score. */
+/** The buckets of a set, shortest first; `sentences` is the largest number that any run has for a score. */
 export function bucketCounts(overview, set, score) {
   const rows = overview.buckets.filter((row) => row.set === set && row.key === score);
   return grouped(rows, ({ bucket }) => bucket)
@@ -97,7 +97,7 @@ export function bucketCounts(overview, set, score) {
     .sort((a, b) => a.from - b.from);
 }
 
-/** Rows of a training chart: {series, update, value}, with `together` means of the runs of a group. */
+/** Rows {series, update, value} of a training chart; if `together`, means over the runs of each group. */
 export function trainingRows(overview, metric, on, together) {
   const points = overview.runs
     .filter(({ label }) => on.has(label))

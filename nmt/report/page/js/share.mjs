@@ -1,4 +1,4 @@
-// Links to the current view: settings are behind the # of the address, and in a field to copy.
+// Links to the current view. Its settings follow the # of the address; a field shows the link, to copy it.
 
 import { byId } from "./dom.mjs";
 

@@ -41,14 +41,14 @@ export function spotlight(names, first, look) {
     toggle(name) {
       const free = on.indexOf(null);
       if (on.includes(name)) on[place(name)] = null;
-      else on[free < 0 ? on.length : free] = name; // the others keep their colours
+      else on[free < 0 ? on.length : free] = name; // all other lines keep their colours
       return true;
     },
   };
 }
 
-/** Makes a table the legend of a chart: in its first column a sample of each line is a button that switches
- * its colour on and off. A row that the pointer or the focus is in calls `hovered` with its name. */
+/** Makes a table the legend of a chart: its first column gets a button with a sample of each line, which
+ * switches the line's colour on and off. Pointing at or focusing a row calls `hovered` with its name. */
 export function markRows(table, light, names, { switched, hovered }) {
   for (const row of table.tBodies[0].rows) {
     const heading = row.cells[0];

@@ -41,7 +41,7 @@ export function unmatched(words, other) {
   return flags;
 }
 
-/** A text whose words that are not in another text are marked. */
+/** A text in which the words that are missing from the text `other` are marked. */
 function marked(text, other) {
   if (text === null || other === null) return [text ?? "–"];
   const words = text.split(" ");

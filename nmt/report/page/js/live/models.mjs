@@ -35,8 +35,8 @@ class LiveModel {
     return this.ask({ kind: "read", text });
   }
 
-  /** The record of a translation (js/model/translation.mjs); never answered if a newer one is requested
-   * meanwhile. */
+  /** The record of a translation (js/model/translation.mjs). There is no answer if a newer translation is
+   * requested meanwhile. */
   async translate(text, settings, prefix, progress) {
     const since = performance.now();
     const record = await this.ask({ kind: "translate", text, settings, prefix }, progress);

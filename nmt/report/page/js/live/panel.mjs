@@ -9,8 +9,8 @@ import { column } from "./column.mjs";
 import { startModels } from "./models.mjs";
 import { joinClause } from "./sentence.mjs";
 
-const SHORT = 20; // longest sentence that is appended, in words
-const KEPT = 12; // rows of the history
+const SHORT = 20; // words: longest sentence that is appended
+const KEPT = 12; // maximum number of rows of the history
 
 /** Starts the panel over the models of the page, once all are loaded; returns {redraw}. */
 export async function startLive({ models: labels, sentences }) {

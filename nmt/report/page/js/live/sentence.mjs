@@ -4,9 +4,9 @@
 const JOINTS = { en: ["and", "but", "so"], fr: ["et", "mais", "donc"] };
 
 /**
- * Appends another sentence as a clause: models that were trained on single sentences stop at an inner
- * full stop. Without a joining word the other sentence just follows the text.
- * @param {number} turn which of the words joins them
+ * Appends the sentence `more` to a text as a clause, since models that were trained on single sentences stop
+ * at an inner full stop. Without a joining word, the sentence just follows the text.
+ * @param {number} turn selects the joining word
  * @param {(word: string) => Promise<boolean>} knows whether all models know a word
  */
 export async function joinClause(text, more, language, turn, knows) {

@@ -1,13 +1,13 @@
-// Draws the encoder's state after each source word: one column per word, one row per unit; the last is the
-// fixed vector c.
+// Draws the encoder's state after each source word: one column per word, one row per unit. The last column
+// is the fixed vector c.
 
 import { h } from "../dom.mjs";
 
 const MOST_ROWS = 128;
 const HEIGHT = 96;
 
-/** Draws states (S, H) on a canvas as wide as its place; with more units than rows, a row shows one of
- * several units. */
+/** Draws states (S, H) on a canvas as wide as its container. If there are more units than rows, each row
+ * shows one of several units. */
 export function drawStates(states, source) {
   const S = source.length;
   const H = states.length / S;

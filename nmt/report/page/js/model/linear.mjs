@@ -1,5 +1,5 @@
 // Products of typed arrays. A matrix is {data, columns}; several vectors are consecutive in one array.
-// K rows, n entries per row of the input, m of the output. Sums are computed in 64 bits.
+// K rows; n entries per row of the input, m entries per row of the output. Sums are computed in 64 bits.
 
 /** x Wᵀ + bias: x (K, n), W (m, n), bias (m) or null -> (K, m). */
 export function linear(x, { data, columns: n }, bias = null) {
@@ -11,7 +11,7 @@ export function linear(x, { data, columns: n }, bias = null) {
   return out;
 }
 
-/** Computes two entries of four rows at a time, so that each number that is read is used several times.
+/** Computes two entries of four rows at a time, so that it uses each number that it reads several times.
  * If fewer than four rows remain, the last row is repeated. */
 function fourRows(x, W, n, m, bias, k, out) {
   const last = x.length / n - 1;

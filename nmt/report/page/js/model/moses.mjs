@@ -13,7 +13,7 @@ const splitWords = (text) => text.split(SPACES).filter((word) => word !== "");
 /** Python's `str.strip()`. */
 const strip = (text) => text.replace(EDGES, "");
 
-/** The inside of a class of a regular expression: from [first, last, first, last, ...] code points. */
+/** The inside of a class of a regular expression, from code points [first, last, first, last, ...]. */
 function classOf(ranges) {
   let inside = "";
   for (let i = 0; i < ranges.length; i += 2)

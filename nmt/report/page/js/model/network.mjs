@@ -57,7 +57,7 @@ function nextState({ U_gates, U }, state, given) {
   return next;
 }
 
-/** The states (S, H) of a gated network that reads projected words (S, 3H) from a state of 0. */
+/** The states (S, H) of a gated network that starts from zeros and reads projected words (S, 3H). */
 function readWords(unit, projected, reverse) {
   const H = unit.U.columns;
   const S = projected.length / (3 * H);
@@ -99,9 +99,9 @@ export class Network {
     this.output = part("output");
   }
 
-  /** Source ids (S), `</s>` last, to what the decoder attends to: annotations h_j (S, A), the same `across`
-   * (A, S), keys U_a h_j (S, N), and the summary (H) that it starts from: ←h_1 with two directions, →h_Tx
-   * with one. */
+  /** Encodes source ids (S), `</s>` last. Returns the annotations h_j (S, A), their transpose `across`
+   * (A, S), the keys U_a h_j (S, N), and the summary (H) from which the decoder starts: ←h_1 with two
+   * directions, →h_Tx with one direction. */
   encode(source) {
     const S = source.length;
     const words = rowsOf(this.sourceTable, source);
@@ -129,8 +129,8 @@ export class Network {
     };
   }
 
-  /** Log-probabilities (K, V) of the words y_i, and the contexts c_i (K, A) with their weights α_ij (K, S)
-   * and log Z_i (K). */
+  /** Log-probabilities (K, V) of the words y_i; and the contexts c_i (K, A), with the weights α_ij (K, S) and
+   * log Z_i (K). */
   step(state, memory) {
     const attended = this.attends
       ? this.attend(state.hidden, memory)

@@ -9,8 +9,8 @@ const RUNNERS_UP = 5;
 /** The most probable translation found with a beam: {steps, logProbability, finished, memory}. `steps` has
  * the result of `stepOf` for each word and for </s>, which is added if the search ended without it.
  *
- * Each step keeps, of all continuations, the best `beam_size` less the finished ones. The search ends
- * when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the
+ * Each step keeps the best continuations: `beam_size` minus the number of finished hypotheses. The search
+ * ends when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the
  * best finished one. `prefix` are words that must come first.
  */
 export function* beamSearch(network, source, settings, prefix = []) {
@@ -43,7 +43,7 @@ export function* beamSearch(network, source, settings, prefix = []) {
     finished.push(...extended.filter(({ word }) => word === END));
     open = extended.filter(({ word }) => word !== END);
     const done = best(finished);
-    // an open hypothesis only loses probability
+    // the probability of an open hypothesis can only fall
     if (step === limit || open.length === 0 || (done && normalised(open[0].total, limit) < done.score)) {
       const { steps, total, word, parent } = done ?? best(open);
       if (!done) {
@@ -81,12 +81,12 @@ const floor = (steps) => Math.floor(steps + 1e-9);
 
 const best = (hypotheses) => hypotheses.reduce((a, b) => (a === null || b.score > a.score ? b : a), null);
 
-/** The best continuations, best first: [{parent, word, total}]. Equal totals: the lower word index first,
- * then the hypothesis that was better before.
+/** The best continuations, best first: [{parent, word, total}]. With equal totals, the lower word index comes
+ * first, then the hypothesis that was better before.
  *
  * @param scores (K, V) log-probabilities of the next word
  * @param totals (K) summed log-probabilities so far
- * @param width how many are kept
+ * @param width maximum number of continuations
  * @param only the only word that may follow, or null for any
  * @param banned a word that may not follow, or null
  */

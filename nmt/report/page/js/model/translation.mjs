@@ -6,7 +6,7 @@ import { Network } from "./network.mjs";
 import { beamSearch } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
-// a source word with a smaller sum of weights over the target words counts as not read
+// a source word counts as not read if its weights, summed over the target words, are below this value
 const LEAST_READ = 0.2;
 
 /** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line
@@ -47,7 +47,7 @@ class TrainedModel {
     this.detokenise = detokeniser(about.rules.target);
   }
 
-  /** The words that a text is read as, and whether the model knows each. */
+  /** The words of a text, and whether the model knows each word. */
   read(text) {
     const words = this.tokenise(text);
     return { words, known: this.source.known(words) };
@@ -58,8 +58,8 @@ class TrainedModel {
     return this.target.spelt(ids).map(([word]) => word);
   }
 
-  /** A generator of the ids so far, step by step, and at last of the translation's record; null for a text
-   * without words.
+  /** A generator that yields the ids so far at each step, and returns the translation's record; null for a
+   * text without words.
    *
    * @param settings {beam_size, attention, replace_unk}
    * @param prefix ids of words that the translation must begin with
@@ -127,8 +127,8 @@ class TrainedModel {
   }
 }
 
-/** Weights (T, S) of symbols as weights (I, J) of words: sums over the source symbols of a word, means
- * over the target's.
+/** Turns weights (T, S) of symbols into weights (I, J) of words: sums over the symbols of a source word,
+ * means over the symbols of a target word.
  *
  * @param sourceSizes (J) symbols of each source word
  * @param targetSizes (I) symbols of each target word

@@ -4,7 +4,7 @@
 import { inflateBytes } from "../data.mjs";
 import { readModel } from "./translation.mjs";
 
-const PATIENCE = 40; // milliseconds of work between two looks at messages
+const PATIENCE = 40; // milliseconds of work between two checks for messages
 
 let trained = null;
 let turn = 0; // number of the latest translation: a new one ends the previous one
