@@ -1,10 +1,10 @@
 """Claims about models, decided by finished runs.
 
 A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration, and
-claims about one group or two. The statistic of one group is the mean over its seeds; of two groups it
-is the first mean minus the second. A rule compares it, with its interval, to a number. With three or
-more seeds the interval covers new seeds and sentences. With fewer it covers new sentences for these
-models, and the verdict says so.
+claims about one group or two. The statistic is the mean over a group's seeds; for two groups, the first
+mean minus the second. A rule compares the statistic and its interval with a number. With three or more
+seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers only new sentences for
+these models, and the verdict says so.
 
 Legend: N sentences, R resamples, n runs of a group.
 """
@@ -50,23 +50,23 @@ STATISTICS = {
     "excess_retention": "retention of {}, minus retention at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
-RESAMPLES = (1, 4, 16, 64)  # times the given number, until more cannot change a verdict
+RESAMPLES = (1, 4, 16, 64)  # factors of R, tried until more resamples cannot change a verdict
 
 
 @dataclass(frozen=True)
 class RunGroup:
     """Runs that differ only in their seed.
 
-    `where` has values of configuration keys, in addition to the file's. The key `system` is the
-    system's name in results.json, `members` the number of models of an ensemble.
+    `where` has values of configuration keys, in addition to the `where` of the file. The key `system` is
+    `model` in results.json; `members` is the number of models of an ensemble.
     """
 
     where: Mapping[str, Any]
-    make: str = ""  # overrides for the command, in addition to the file's
+    make: str = ""  # overrides for the command, in addition to `make` of the file
     command: str = "train"  # command that creates the runs
     of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
     together: bool = False  # for `evaluate`: all seeds as one ensemble
-    seeds: int | None = None  # number of seeds; None: the file's
+    seeds: int | None = None  # number of seeds; None: `seeds` of the file
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Claim:
     rule: Mapping[str, float]  # {above: x}, {below: x} or, for equivalence, {within: x}
     statistic: str = "score"
     score: str = "bleu"  # key, or MODULE.NAME
-    set: str = ""  # test set; the file's if empty
-    lengths: Sequence[int | None] = (None, None)  # first and last; null leaves an end open
+    set: str = ""  # test set; empty: `set` of the file
+    lengths: Sequence[int | None] = (None, None)  # first and last, in words; null: no limit
     short: int = SHORT
     long: int = LONG
 
@@ -98,7 +98,7 @@ class Claim:
         return f"{self.long} against {self.short} words"
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Weighs sentences: 1 inside `lengths`, else 0; or kernels at `short` and `long`."""
+        """Weighs sentences: by 1 inside `lengths`, else 0; for retention by kernels at both lengths."""
         lengths = sentences.lengths
         if self.statistic != "score":
             ends = kernel(lengths, at=(self.short, self.long), short=self.short)
@@ -119,13 +119,13 @@ class ClaimFile:
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
     make: str = ""  # overrides of every run
-    where: Mapping[str, Any] = field(default_factory=dict)  # a group's own values replace these
+    where: Mapping[str, Any] = field(default_factory=dict)  # for keys that a group's `where` lacks
     seeds: int = FEWEST_SEEDS  # seeds per group
 
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """Returns a group's first run per seed with this test set; None: its trained models."""
+        """Returns, per seed, a group's first run with this test set; for None, its first training."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -186,11 +186,11 @@ def read_claims(path: Path) -> ClaimFile:
 
 
 def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
-    """Tells whether the configuration of a run has these values.
+    """Tells whether the configuration of a run has the wanted values.
 
     Args:
-        where: by key, a value or a list of accepted values. A class may be given by its last name.
-        default: the same for keys that `where` does not have; a run without such a key passes.
+        where: by key, a value or a list of accepted values. A class may be given without its module.
+        default: wanted values of keys that `where` lacks; a run that lacks such a key matches.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
@@ -204,7 +204,7 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
 
 def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file from finished runs; a test set's name must mean one text.
+    """Decides each claim of a file from finished runs; test sets of the same name must be the same text.
 
     Raises:
         InputError: like `read_claims`, or for an unknown score.
@@ -280,13 +280,13 @@ def decide(
 
     Args:
         groups: the runs of the claim's groups, in order of their seeds.
-        resamples: R at the start; it grows until more cannot change the verdict.
-        paired: whether both groups have the same trained models, so that their seeds cancel.
+        resamples: initial R, which grows until more resamples cannot change the verdict.
+        paired: whether both groups use the same trained models, so that effects of the seeds cancel.
 
     Returns:
         `verdict`, and the `reason` if it is undecided; the `estimate`, and its `figure` for people;
-        `p` (two-sided, for a true value equal to the number of the rule; for `within`, outside it);
-        number of `seeds`; `values` of the runs.
+        `p` (two-sided, for the null hypothesis that the true value equals the number of the rule; for
+        `within`, that it lies outside ±the number); number of `seeds`; `values` of the runs.
     """
     score = score_of_name(claim.score, "claims: score")
     ((kind, margin),) = claim.rule.items()
@@ -347,10 +347,10 @@ def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray
 
 
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
-    """Returns the verdict of a rule, and its p.
+    """Returns the verdict of a rule, and its p-value.
 
-    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %, and is refuted
-    if the whole interval is outside.
+    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %; it is refuted
+    if the whole 95 % interval is outside.
     """
     ((kind, margin),) = rule.items()
     low, high = estimate.interval(CONFIDENCE)

@@ -38,21 +38,21 @@ class Comparison:
     """Runs and other systems on their test sets.
 
     `scores` has the columns of `scores.csv`, and `run`, `key` (`bleu_no_unk` for BLEU without unknown
-    words) and `bucket` (`all` for the whole set). Scores without unknown words use the sentences that
-    the shortlists of all runs cover.
+    words) and `bucket` (`all` for the whole set). Scores without unknown words use only sentences whose
+    words are in the shortlists of all runs.
     """
 
     runs: list[FinishedRun]  # with unique labels; other systems last
     scores: pd.DataFrame
-    about: dict[str, dict[str, Any]]  # `Score.description`s by key
+    about: dict[str, dict[str, Any]]  # `Score.description` of each score, by key
     curves: pd.DataFrame
     retention: pd.DataFrame
     differences: pd.DataFrame
-    notes: dict[str, list[str]]  # for readers, by test set
+    notes: dict[str, list[str]]  # sentences for readers, by test set
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets; first the one whose smallest length bucket has most sentences.
+        """Names of the test sets: first the set whose smallest length bucket has the most sentences.
 
         Sets of joined inputs come last.
         """
@@ -126,14 +126,14 @@ def compare_finished(
     *,
     shown: bool = False,
 ) -> Comparison:
-    """Compares runs that were read.
+    """Compares runs that are already read.
 
     Args:
-        runs: with unique labels.
-        wanted: names of the scores to test (`choose_scores`), also computed for runs that lack them;
-            None: all that the runs have.
+        runs: runs with unique labels.
+        wanted: names of the scores to test (`choose_scores`), which are also computed for runs that lack
+            them; None: all scores that the runs have.
         added: further scores, whose statistics are in the records.
-        resamples: bootstrap resamples behind intervals and tests; 0: no tests.
+        resamples: number of bootstrap resamples for intervals and tests; 0: no tests.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
     scores = [score_table([]).assign(run="")]
@@ -171,10 +171,10 @@ def compare_finished(
 def describe(
     frame: pd.DataFrame, runs: Sequence[FinishedRun], own: Sequence[Score]
 ) -> dict[str, dict[str, Any]]:
-    """Describes how to show the scores of a frame, by key.
+    """Returns, by key, how to show each score of a frame.
 
-    For a score of the user that is not in `own`, results.json has the description: its code is not
-    imported.
+    The description of a user's score that is not in `own` comes from results.json, since the code of
+    the score is not imported.
     """
     known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *own]
     about = {score.key: score.description() for score in known}

@@ -1,8 +1,8 @@
 """The figures of a run folder and of a comparison: scores over sentence length, alignments.
 
-As in the paper's Figure 2, a line is a curve over length with its band, a point is a length bucket, and
-a vertical line is the longest training sentence. Captions say what a band covers, and name the settings
-of the search, since they change the scores of long sentences.
+As in the paper's Figure 2, a line shows a score over sentence length; here it has a band. A point shows the
+score of a length bucket, and a vertical line the longest training sentence. Captions say what a band
+covers, and name the settings of the search, since these change the scores of long sentences.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, sho
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
-TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words
-PANEL = 2.75  # inches: two panels are as wide as the text of an ICLR page
-MAX_LABEL = 60  # letters of a label that are shown
+TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words: ticks of the x axis
+PANEL = 2.75  # inches: width of a panel; two panels are as wide as the text of an ICLR page
+MAX_LABEL = 60  # maximum number of letters of a label
 LETTER = 0.058  # inches: mean width of a letter in the legend
-LEGEND_LINE = 0.14  # inches
-MANY = 8  # lines that one panel can show
-SMALL = (1.1, 0.85)  # inches: a panel of `systems_figure`
+LEGEND_LINE = 0.14  # inches: height of a line of the legend
+MANY = 8  # maximum number of curves in one panel
+SMALL = (1.1, 0.85)  # inches: width and height of a panel of `systems_figure`
 ABREAST = 5  # panels per row of `systems_figure`
 FAINT = "#CCCCCC"
 
@@ -47,13 +47,14 @@ def draw_figures(
 ) -> list[Path]:
     """Draws the figures of a comparison, or of a single run, and returns their files.
 
-    For every test set it draws <set>-bleu-by-length and <set>-by-length-details, of more than two
-    systems <set>-bleu-by-system, and for each run with attention <set>-<run>-four (the paper's
-    Figure 3); for a single run <set>-four and <set>-heatmap-<id>.
+    For every test set, it draws <set>-bleu-by-length and <set>-by-length-details; with more than two
+    systems, also <set>-bleu-by-system. For each run with attention, it draws <set>-<run>-four (like the
+    paper's Figure 3) and <set>-<run>-heatmap-<id>. The names of a single run's figures lack <run>.
 
     Args:
-        heatmaps: number of heatmaps per test set, of sentences from short to long.
-        captioned: whether figures contain captions; if not, `captions.txt` has them, for papers.
+        heatmaps: number of heatmaps per run and test set, of sentences from short to long; 0 also
+            leaves out <set>-four of a single run.
+        captioned: whether figures contain their captions; otherwise `captions.txt` has them, for papers.
 
     Raises:
         InputError: if a file of a run cannot be read.
@@ -100,10 +101,10 @@ def draw_figures(
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
 ) -> Drawing:
-    """Draws scores by length, one panel per score, above the number of sentences per bucket.
+    """Draws scores by length, one panel per score; the lowest panels show the sentences per bucket.
 
     Args:
-        keys: keys of the scores; if empty, BLEU and its two factors, brevity penalty and precisions.
+        keys: keys of the scores; if empty, the keys in `BLEU_PARTS`.
         caption: text below the panels.
     """
     buckets = comparison.by_length(test_set)
@@ -113,7 +114,7 @@ def lengths_figure(
     rows = -(-len(keys) // columns)
     width = PANEL * columns
     names = [shown(name, MAX_LABEL) for name in comparison.groups]
-    room = 0.45 + LETTER * max(map(len, names))  # a line's sample and its name
+    room = 0.45 + LETTER * max(map(len, names))  # inches: the legend's line sample and name
     abreast = max(1, min(len(names), 4, int(width / room)))
     height = 2.1 * rows + 1 + LEGEND_LINE * -(-len(names) // abreast)
     figure = Drawing(figsize=(width, height), layout="constrained")
@@ -139,14 +140,14 @@ def lengths_figure(
 
 
 def ranked_groups(comparison: Comparison, test_set: str, key: str = "bleu") -> list[str]:
-    """Returns the groups that have a curve, the one with the highest median first."""
+    """Returns the groups that have a curve, in descending order of the curve's median."""
     curves = comparison.curves.query("set == @test_set and key == @key and kind == 'score'")
     return list(curves.groupby("name")["value"].median().sort_values(ascending=False).index)
 
 
 @style()
 def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> Drawing:
-    """Draws a small panel per system: its curve with its band, and those of the others in grey."""
+    """Draws a small panel per system: its curve with band, and in grey the curves of all other systems."""
     names = ranked_groups(comparison, test_set, key)
     curves = comparison.curves.query("set == @test_set and key == @key and kind == 'score'")
     columns = min(ABREAST, len(names))
@@ -174,14 +175,14 @@ def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> 
 
 
 def curves_figure(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Drawing:
-    """Draws one panel for all systems, or for more than `MANY` a panel for each."""
+    """Draws all systems in one panel; with more than `MANY` systems, draws a panel for each."""
     if len(comparison.groups) > MANY and ranked_groups(comparison, test_set):
         return systems_figure(comparison, test_set)
     return lengths_figure(comparison, test_set, keys)
 
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
-    """Explains the figure of a score by length, for readers who have not seen one."""
+    """Explains the figure of a score by length, for readers who have not seen such a figure."""
     totals = comparison.whole(test_set).query("key == 'bleu'")
     counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
@@ -212,7 +213,7 @@ def training_caps(comparison: Comparison) -> list[int]:
 
 
 def _places(buckets: pd.DataFrame) -> pd.Series:
-    """Returns the x positions of buckets: the middle of their lengths (the open one ends at 1.2 x)."""
+    """Returns the x position of each bucket: its middle; the open bucket ends at 1.2 times its start."""
     first = buckets["from"].astype(float)
     last = buckets["to"].astype(float).fillna(first * 1.2)
     return (first + last) / 2
@@ -235,7 +236,7 @@ def _draw_score(
         constant = curves[(curves["name"] == name) & (curves["kind"] == "constant")]
         axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
     low, high = axes.get_ylim()
-    if comparison.about[key]["unit"] != "ratio":  # a ratio is read against 1
+    if comparison.about[key]["unit"] != "ratio":  # a ratio is compared with 1, not with 0
         bottom = min(0, low)
         axes.set_ylim(bottom, high + 0.05 * (high - bottom))
     axes.set_title(heading(comparison.about[key]))
@@ -252,7 +253,7 @@ def _scale_words(axes: Axes, ticks: Sequence[int] = TICKS) -> None:
 
 
 def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
-    """Draws bars of the sentences in each bucket; if runs differ, the label is a range."""
+    """Draws a bar for the number of sentences in each bucket; if runs differ, its label is a range."""
     counts = buckets.groupby("place").agg(
         least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
     )

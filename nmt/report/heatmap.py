@@ -1,7 +1,7 @@
 """Soft alignments drawn as in the paper's Figure 3.
 
-Source words are along the top, target words down the side, with a square cell for every weight α_ij
-from black (0) to white (1) and `</s>` on both axes; a colour bar is the scale of the weights.
+Source words are along the top, target words down the side; both include `</s>`. A square cell shows
+each weight α_ij, from black (0) to white (1). A colour bar shows the scale of the weights.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nmt.report.style import Drawing, shown, style
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
 CELL = 0.145  # inches: a line of 7-point type with its spacing
-EDGE = -0.7  # cells: where a word ends, in front of the first cell, which begins at -0.5
+EDGE = -0.7  # cells: position where words end; the first cell begins at -0.5
 LETTER = 0.062  # inches: mean width of a letter at 7 points
-DRAWN = (10, 20)  # words of the sentences that the paper draws at random
+DRAWN = (10, 20)  # words: shortest and longest of the sentences that the paper draws at random
 GAP = 0.35  # inches between panels
-SCALE = 0.65  # inches: the scale of the weights, with its numbers and name
+SCALE = 0.65  # inches: width of the colour bar with its numbers and title
 LARGEST = 30.0  # inches: longest side of a figure; larger ones are scaled down to save memory
 SEED = "Figure 3"
 
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 
 @style()
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Drawing:
-    """Draws one line of alignments/<set>.jsonl that has weights as a figure."""
+    """Draws one record of alignments/<set>.jsonl, which must have weights, as a figure."""
     figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
     figure.text(0, 1 + 0.1 / figure.get_figheight(), title, fontsize=8, va="bottom")
@@ -52,13 +52,13 @@ def choose_four(
 ) -> list[dict[str, Any]]:
     """Chooses the sentences of the four-panel figure: the first, and three at random (fixed seed).
 
-    The three have 10 to 20 words and no unknown words; if there are too few, sentences of 10 to 20
-    words fill up, then any others. The choice depends only on the sentences, so that every run on a
-    data set shows the same ones.
+    The three have 10 to 20 words and no unknown words. If there are too few such sentences, other
+    sentences of 10 to 20 words follow, then any other sentences. The choice depends only on the
+    sentences, so that every run on a data set shows the same sentences.
 
     Args:
-        rows: lines of alignments/<set>.jsonl.
-        known: ids of the sentences without unknown words; None: those without `<unk>`.
+        rows: records of alignments/<set>.jsonl.
+        known: ids of the sentences without unknown words; None: the sentences without `<unk>`.
     """
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
@@ -82,12 +82,12 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
-    """Draws one panel per sentence, in two columns (one if single); all cells have the same size.
+    """Draws one panel per sentence, in two columns (a single sentence: one); all cells have one size.
 
-    A panel consists of the words and the squares; sizes are in inches. A figure with a side above
-    `LARGEST` is scaled down.
+    A panel consists of the words and the square cells. Sizes are in inches. A figure with a side
+    above `LARGEST` is scaled down.
     """
-    # (N, 2), width and height per panel: of the squares, and of the words beside and above them
+    # `cells` and `room` are (N, 2): width and height, per panel, of all cells and of the words
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows

@@ -17,9 +17,9 @@ SCORES = "scores"
 PAGE = "page"
 FIGURES = "figures"
 HEATMAPS = "valid/alignment"
-CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # over length; the table has all scores
+CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # scores with a curve over length
 SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
-ABOUT = {  # other numbers of the summary: their keys in results.json
+ABOUT = {  # other values of the summary: name in the summary, and key in results.json
     **{f"best/{name}": f"valid.{name}" for name in ("update", "bleu", "nll_per_word")},
     **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
     **{name: name for name in ("parameters", "max_length", "model", "scoring")},
@@ -38,10 +38,10 @@ def length_curves(comparison: Comparison) -> list[dict[str, float]]:
 
 
 def summary_of(comparison: Comparison) -> dict[str, Any]:
-    """Returns the single numbers of a run.
+    """Returns the values of a run's summary in W&B.
 
-    They are scores of whole sets (`test/<set>/<score>`: SUMMARY and those that `evaluation.scores` names
-    beside `default`), the retention of BLEU with its interval
+    They are the scores of whole test sets (`test/<set>/<score>`, for the scores in SUMMARY and those that
+    `evaluation.scores` names besides `default`), the retention of BLEU with its interval
     (`test/<set>/bleu_retention`), the best validation, and the model's size.
     """
     (run,) = comparison.runs

@@ -15,8 +15,8 @@ from nmt.report.result_tables import headline, names_of, retention_table
 from nmt.report.style import shown
 from nmt.report.table import number
 
-SHORTENED = 200  # letters of a line in a terminal
-MAX_SENTENCES = 100  # sentences of a list that are shown
+SHORTENED = 200  # maximum number of letters of the headline in a terminal
+MAX_SENTENCES = 100  # maximum number of sentences shown of a list
 CELL = 15  # pixels
 LETTER = 6.5  # pixels: mean width of a letter
 SMALLEST = 0.005  # smaller weights are not drawn
@@ -24,7 +24,7 @@ HEAT = "#2a6fb0"  # visible on white and on black
 
 
 class NotebookComparison(Comparison):
-    """A comparison whose HTML form is the retention and the curve of its first test set."""
+    """A comparison that notebooks show as HTML: retention and curves on the first test set."""
 
     @classmethod
     def of(cls, comparison: Comparison) -> NotebookComparison:
@@ -61,9 +61,9 @@ def sentence_html(row: dict[str, Any], text: str, folded: bool = False) -> str:
     """Returns the source, the translation, its log-probability, and the attention as SVG.
 
     Args:
-        row: a line of `alignments/<set>.jsonl`.
+        row: a record of `alignments/<set>.jsonl`.
         text: the translation as ordinary text.
-        folded: the attention is shown after a click.
+        folded: whether the attention is hidden until a click.
     """
     parts = [
         f"<div>{escape(' '.join(row['source'][:-1]))}</div>",
@@ -78,7 +78,7 @@ def sentence_html(row: dict[str, Any], text: str, folded: bool = False) -> str:
 
 
 def sentences_html(rows: Sequence[tuple[dict[str, Any], str]]) -> str:
-    """Returns the first sentences of a list, each with its attention behind a click."""
+    """Returns the first sentences of a list; a click on a sentence shows its attention."""
     parts = [sentence_html(row, text, folded=True) for row, text in rows[:MAX_SENTENCES]]
     if more := len(rows) - len(parts):
         parts.append(f"<p>… and {more:,} more</p>")
@@ -86,7 +86,7 @@ def sentences_html(rows: Sequence[tuple[dict[str, Any], str]]) -> str:
 
 
 def heatmap_svg(row: dict[str, Any]) -> str:
-    """Draws attention in the colours of the notebook: source words along the top."""
+    """Draws attention in the colours of the notebook, with source words along the top."""
     source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
     left, top = (LETTER * max(map(len, words)) + 8 for words in (target, source))
     width, height = left + CELL * len(source), top + CELL * len(target)

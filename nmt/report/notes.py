@@ -19,9 +19,9 @@ from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted
 
-REPEATED = 5  # equal outputs of different sentences that a note mentions
-FEWEST_DOCUMENTS = 20  # with fewer a note says that intervals are too narrow
-CHANGED_MIX = 0.1  # change of a domain's share that a note mentions
+REPEATED = 5  # a note mentions an output that occurs at least this often, for more than one source
+FEWEST_DOCUMENTS = 20  # with fewer documents, a note says that intervals are too narrow
+CHANGED_MIX = 0.1  # a note mentions a domain whose share changes by at least this much with length
 
 
 def notes_of(part: SetComparison, curves: Curves) -> list[str]:
@@ -64,7 +64,7 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
 
 
 def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
-    """Says how many outputs of a system are empty, and whether it repeats one output, as a refusal."""
+    """Says how many outputs of a system are empty, and which output, such as a refusal, it repeats."""
     outputs = Counter(
         record.get("detokenised", " ".join(record["hypothesis"])).strip()
         for record in records
@@ -103,7 +103,7 @@ def domain_notes(part: SetComparison) -> list[str]:
 
 
 def copy_notes(part: SetComparison) -> list[str]:
-    """Says how many references equal their source, and what the scores are without them."""
+    """Says how many references equal their source, and how BLEU changes without these sentences."""
     records = in_order(part.runs[0].translations(part.name))
     copied = {row["id"] for row in records if row["source"] == row["reference"]}
     if not copied or len(copied) == len(records):

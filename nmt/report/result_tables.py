@@ -17,10 +17,10 @@ from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
-MAX_HEADLINES = 6  # groups that the headline describes, one sentence each
+MAX_HEADLINES = 6  # with more groups, the headline describes only two of them
 RATES = (RETAINED, CONSTANT, EXCESS)  # statistics that tables show in per cent
 
-TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key, decimals; None: text
+TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key and decimals (None: it is text)
     "Run": ("run", None),
     "Updates": ("train.updates", 0),
     "Epochs": ("train.epochs", 1),
@@ -45,7 +45,7 @@ def heading(about: Mapping[str, Any]) -> str:
 
 
 def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-    """Sorts scores in the order of the page and adds `cell` and `title`."""
+    """Sorts scores in the order of the page, and adds the columns `cell` and `title`."""
     about = comparison.about
     frame = frame.sort_values("key", key=lambda keys: keys.map(list(about).index), kind="stable")
     cells = [
@@ -64,7 +64,7 @@ def scores_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
-    """Makes a table of every run in every bucket, of these scores or of all by length."""
+    """Makes a table of scores by length for every run: the scores `keys`, or all."""
     frame = comparison.by_length(test_set)
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"
@@ -76,7 +76,7 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of mean and deviation over each group's seeds; empty without a group of two."""
+    """Makes a table of mean and deviation over each group's seeds; empty if no group has two runs."""
     names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
     buckets = comparison.by_length(test_set).query("key == 'bleu'")
     frame = with_cells(comparison.whole(test_set), comparison)
@@ -164,7 +164,8 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
 def headline(comparison: Comparison, test_set: str) -> str:
     """Gives the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
-    With many groups, only those with the lowest and the highest retention; empty without a curve.
+    With many groups, it describes only the groups with the lowest and the highest retention. It is
+    empty without a curve.
     """
     frame = comparison.retention.query("set == @test_set and domain == ''")
     kept = frame[frame["statistic"] == RETAINED].set_index("name")
@@ -254,7 +255,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 
 def bleu_by_length(comparison: Comparison) -> str:
-    """Formats BLEU on the first test set, all and by length, for a terminal; empty without scores."""
+    """Formats BLEU on the first test set, overall and by length, for a terminal; empty without a set."""
     if not comparison.sets:
         return ""
     name = comparison.sets[0]
@@ -265,7 +266,7 @@ def bleu_by_length(comparison: Comparison) -> str:
 
 
 def names_of(runs: Iterable[str]) -> str:
-    """Joins names for a title; at most four."""
+    """Joins names for a title; of more than four names, only the first three and a count."""
     names = list(runs)
     *first, last = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return f"{', '.join(first)} and {last}" if first else last

@@ -1,7 +1,7 @@
 """Curves over sentence length, and the share of a score that long sentences keep, as tidy tables.
 
 Every group of seeds has a curve (`nmt.evaluation.length_curve`). Two groups also have curves of their
-difference and of their ratio, in which difficulty that both share cancels.
+difference and of their ratio. There the difficulty of the sentences, which both groups share, cancels.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nmt.evaluation.length_curve import (
 from nmt.evaluation.scores_csv import VALUE
 from nmt.report.runs import FinishedRun
 
-MAX_COMPARED = 6  # groups whose differences are curves: 15 pairs
+MAX_COMPARED = 6  # maximum number of groups whose differences get curves: 15 pairs
 CURVES = ("set", "key", "kind", "name", "other", "words", *VALUE, "sentences", "interval")
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
-(one run of a group, without a band), `difference`, `ratio` or `domain`; `name` is a group or run, `other`
-the group it is compared with, or the domain; `sentences` is the effective number."""
+(one run of a group, without a band), `difference`, `ratio` or `domain`. `name` is a group or a run. `other`
+is the group that `name` is compared with, or the domain. `sentences` is the effective number of sentences."""
 RETENTION = (
     "set",
     "key",
@@ -41,12 +41,12 @@ RETENTION = (
     "to",
     "longest",
 )
-"""Columns of retention. `statistic` is the score `at 10 words` and `at 50 words` (the lengths `from` and
-`to`, or the last length of the curve, `longest`, if that is shorter), their difference (`change`), their
-ratio (`retention`), the `retention at a constant error rate`, the difference of these two ratios (`excess
-retention`), and the length at which a share is lost (`10% lost at`; NaN: not reached). `domain` is empty
-for all sentences."""
-ADJUSTED = "adjusted"  # in place of a domain: curves with one mix of domains at all lengths
+"""Columns of retention. `from` and `to` are the two lengths; if the curve ends before the long length, `to`
+is its last length, `longest`. `statistic` names the value: the score `at 10 words` and `at 50 words`, their
+difference (`change`), their ratio (`retention`), the `retention at a constant error rate`, the difference of
+these two ratios (`excess retention`), or the length at which a share of the score is lost (`10% lost at`;
+NaN: not reached). `domain` is empty for all sentences."""
+ADJUSTED = "adjusted"  # in place of a domain's name: the same mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
@@ -73,14 +73,14 @@ def curve_rows(
     controls: Sequence[str],
     on_common: Callable[[str, str, str], tuple[Curve, Curve] | None],
 ) -> Iterator[dict[str, Any]]:
-    """Yields rows with the columns `CURVES`, without the set.
+    """Yields rows with the columns `CURVES` except `set`.
 
     Args:
         curves: curves of one test set.
         groups: the runs of each group, in the order of its curve's samples.
-        controls: names of groups; each of the first `MAX_COMPARED` is compared with those before it.
-        on_common: returns the curves of a score and two groups on the sentences that both have; None
-            if these are too few.
+        controls: names of groups; each of the first `MAX_COMPARED` is compared with all groups before it.
+        on_common: maps a score and two groups to their curves on the sentences that both groups have;
+            None if these sentences are too few.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
@@ -100,7 +100,7 @@ def curve_rows(
 
 
 def domain_rows(curves: Curves, domain: str) -> Iterator[dict[str, Any]]:
-    """Yields rows with the columns `CURVES`, without the set, of the curves of a domain."""
+    """Yields the rows of a domain's curves, with the columns `CURVES` except `set`."""
     for key, of_key in curves.items():
         for (_, name), curve in of_key.items():
             yield from _points(curve, key=key, kind="domain", name=name, other=domain)
@@ -118,9 +118,9 @@ def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
 def retention_rows(
     curves: Curves, keys: Collection[str], scale: LengthScale, domain: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Yields rows with the columns `RETENTION`, without the set, for scores where higher is better.
+    """Yields rows with the columns `RETENTION` except `set`, for the scores `keys`.
 
-    Leaves out curves without retention, such as those with too few sentences of the short length.
+    Leaves out curves without retention, such as curves with too few sentences near the short length.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():

@@ -37,12 +37,12 @@ class FinishedRun:
     label: str  # name in tables and figures, unique among the compared runs
     results: dict[str, Any]  # content of `results.json`
     folder: Path | None = None  # None: another system
-    name: str = ""  # label without seed and path, the name of the run's group; empty: the label
+    name: str = ""  # name of the run's group: the label without seed and path; empty: the label
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
-    kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, likewise
+    kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, by set
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
-    stored: dict[str, str] = field(default_factory=dict)  # file names of renamed test sets
-    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; absent: words
+    stored: dict[str, str] = field(default_factory=dict)  # original name of each renamed test set
+    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; absent: the default
 
     @property
     def external(self) -> bool:
@@ -73,8 +73,8 @@ class FinishedRun:
     def flat(self) -> dict[str, Any]:
         """The configuration with dotted keys, without null and empty values.
 
-        The initial checkpoint of a training is replaced by its configuration, since each seed has
-        another file.
+        The path of an initial checkpoint is replaced by the checkpoint's configuration, since each seed
+        may start from its own file.
         """
         flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
@@ -97,7 +97,7 @@ class FinishedRun:
         return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
     def covered(self, test_set: str) -> set[int] | None:
-        """Returns the sentences that the shortlists cover; None without shortlists (subwords)."""
+        """Returns the ids of the sentences that the shortlists cover; None without shortlists."""
         rows = [] if self.external else self.translations(test_set)
         if all(row.get("no_unk") is None for row in rows):
             return None
@@ -125,7 +125,7 @@ class FinishedRun:
 
 
 def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
-    """Reads the finished runs in folders, sweep folders and globs, each once, with unique labels.
+    """Reads each finished run in folders, sweep folders and globs once, and gives it a unique label.
 
     A folder stands for all runs inside it, at any depth; numbered jobs are sorted by number.
 
@@ -186,7 +186,7 @@ def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """Chooses few keys that distinguish the runs: each separates runs that the others do not."""
+    """Labels runs by few differing keys; each key separates runs that the keys before it do not."""
     frame = differing_settings(runs)
     keys: list[str] = []
     kinds = 1
@@ -225,7 +225,7 @@ def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 
 
 def _setting(key: str, value: str) -> str:
-    """Shortens a key and its value; a class is shown as its section and its own name.
+    """Shortens a key and its value; a class is shown by its section's name and its own name.
 
     >>> _setting("optimizer.lr", "0.1"), _setting("model.scoring._target_", "mine.scores.Bilinear")
     ('lr 0.1', 'scoring Bilinear')
@@ -247,8 +247,9 @@ def is_incidental(key: str) -> bool:
 def separate_texts(runs: Sequence[FinishedRun]) -> None:
     """Renames test sets, so that a name means the same text in all runs.
 
-    Runs on different corpora may all have a set `test`. The first text keeps the name; others become
-    `test-2` and so on, so that their sentences are not paired. Different tokenisation is ignored.
+    Runs on different corpora may all have a set `test`. The first text keeps the name. Other texts become
+    `test-2` and so on, so that sentences of different texts are not paired. Texts that differ only in
+    tokenisation count as the same text.
     """
     texts: dict[str, list[str]] = {}
     for run in runs:

@@ -41,11 +41,11 @@ class SetComparison:
         tested: scores whose differences are tested; `known`: all scores, by key.
         keys: keys of the tested scores that have curves.
         measured: statistics of the sentences, by run.
-        domains: names of several domains; empty unless every sentence has one.
-        no_unk: the sentences that the shortlists of all runs cover; None without shortlists.
-        outdated: keys of stored scores that were computed on other sentences.
-        groups: the groups of seeds whose runs all have sentences; `members`: their statistics.
-        controls: names of the groups, other systems first; each is compared with those before it.
+        domains: names of the domains; empty if there is only one, or a sentence has none.
+        no_unk: ids of the sentences that the shortlists of all runs cover; None without shortlists.
+        outdated: keys of stored scores that were computed on other sentences than `no_unk`.
+        groups: groups of seeds whose runs all have records; `members`: the statistics of these runs.
+        controls: names of the groups, other systems first; each is compared with all groups before it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SetComparison:
             measured.tables[NO_UNK.key][others] = np.nan
 
     def completed_scores(self) -> pd.DataFrame:
-        """Returns stored scores, and computes missing ones; BLEU without unknown words is on `no_unk`."""
+        """Returns stored scores, and computes missing scores; BLEU without unknown words uses `no_unk`."""
         tables = []
         for label, measured in self.measured.items():
             stored = self.stored[self.stored["run"] == label]
@@ -138,7 +138,7 @@ class SetComparison:
         return separate_curves(members, keys, self.scale.weights)
 
     def curves_by_domain(self) -> dict[str, Curves]:
-        """Computes curves of the groups in each domain, and adjusted to one mix of them, if known."""
+        """Computes the groups' curves in each domain, and curves adjusted to one mix of all domains."""
         weights = {
             domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
         }
@@ -156,14 +156,14 @@ class SetComparison:
         return None if curves is None else (curves[name], curves[other])
 
     def differences(self) -> Iterator[dict[str, Any]]:
-        """Yields the tests of each score, of each pair on the sentences for which both have it."""
+        """Yields tests of each score for each pair of runs, on the sentences for which both have it."""
         resamples = self.settings.resamples
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():
             having = {label: each for label, each in paired.items() if each.has(score.key).any()}
             sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
-            # All at once if all have the same sentences: the resamples of a run are computed once.
+            # If all runs have the same sentences, test all pairs at once: this resamples each run once.
             pairs = map(dict, combinations(having.items(), 2))
             for part in [having] if len(sentences) == 1 else pairs:
                 common = common_sentences([*part.values()], score.key)

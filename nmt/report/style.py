@@ -45,14 +45,14 @@ def _installed_families() -> set[str]:
 def style() -> Iterator[None]:
     """Applies the project's style to everything that is drawn and saved inside.
 
-    A function that draws is decorated by `@style()`.
+    Decorate each function that draws with `@style()`.
     """
     sheet = Path(__file__).with_name("figures.mplstyle")
     with matplotlib.rc_context(fname=sheet), warnings.catch_warnings():
         families = matplotlib.rcParams["font.family"]
         families = [family for family in families if family in _installed_families()]
         matplotlib.rcParams["font.family"] = families
-        # scripts without an installed font are drawn as boxes, which `save_figure` reports
+        # Characters without an installed font are drawn as boxes, which `save_figure` reports.
         warnings.filterwarnings("ignore", message=MISSING)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
@@ -63,7 +63,7 @@ class Drawing(Figure):
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Returns the PNG, and the size to show it at: half of its pixels, so that it looks sharp."""
+        """Returns the PNG and its display size: half as many pixels, so that it looks sharp."""
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=2 * SCREEN_DPI, bbox_inches="tight", pad_inches=0.05)
         width, height = struct.unpack(">II", file.getvalue()[16:24])
@@ -117,7 +117,7 @@ def shown(text: str, longest: int = 24) -> str:
 
 
 def run_style(place: int) -> dict[str, Any]:
-    """Returns colour, marker and line style of the run number `place` of a figure."""
+    """Returns colour, marker and line style for run number `place` (from 0) of a figure."""
     return {
         "color": COLOURS[place % len(COLOURS)],
         "marker": MARKERS[place % len(MARKERS)],

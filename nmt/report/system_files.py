@@ -19,7 +19,7 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import matching, refuse_unreadable
 from nmt.utils.text import as_list
 
-# Parts of file names that name no system; two of them look like languages
+# Parts of file names that are not names of systems; `gz` and `xz` look like languages.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
 
 # Names of columns in this program, COMET, MetricX and other tools.
@@ -39,12 +39,12 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     """Returns the files of each system by test set.
 
     Args:
-        given: files and globs in a list; or by the system's name its file, or its files by test set. A
-            name may contain dots, which Hydra reads as nested keys.
+        given: a list of files and globs; or a mapping from each system's name to its file, or to its files
+            by test set. A name may contain dots, which Hydra reads as nested keys.
         sets: names of the known test sets.
 
     Raises:
-        InputError: for a pattern without files, and for a test set that is unknown or not named.
+        InputError: if a pattern matches no file, or a test set is unknown or must be named.
     """
     listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
@@ -118,7 +118,7 @@ def distinct_names(files: Sequence[str]) -> list[str]:
 
 
 def _system_columns(file: Path) -> list[str]:
-    """Returns the columns of a table with a column for each system; none for one system's output."""
+    """Returns the names of a table's columns if each column is a system; [] for one system's output."""
     if not {".jsonl", ".tsv"} & set(file.suffixes):
         return []
     table = read_table(str(file), "systems")
@@ -132,7 +132,7 @@ def find_languages(source: str, reference: str) -> list[str]:
     """Reads the languages from file names, such as `news.de` and `news.fr.gz`, or `en-zh.refA.txt`.
 
     Raises:
-        InputError: if the names do not give both.
+        InputError: if the names do not give both languages.
     """
     for path in (source, reference):
         for part in Path(path).name.split("."):
@@ -156,7 +156,7 @@ def is_language(text: str) -> bool:
 
 
 def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
-    """Reads the sentences of a plain file, or of the first column in `names` that a JSONL file has."""
+    """Reads the lines of a plain file, or the first column in `names` that a JSONL or TSV file has."""
     if not {".jsonl", ".tsv"} & set(Path(path).suffixes):
         return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
@@ -169,7 +169,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     """Reads a JSONL file, or a TSV file with a heading.
 
     Raises:
-        InputError: if it cannot be read or has none of the columns `names`, if any are given.
+        InputError: if the file cannot be read, or `names` are given but no column has such a name.
     """
     file = check_file(path, key)
     table = _parsed(file, key, file.stat().st_mtime_ns)
@@ -183,7 +183,7 @@ def _parsed(file: Path, key: str, changed: int) -> pd.DataFrame:
     if ".jsonl" in file.suffixes:
         return pd.DataFrame(read_rows(file))
     with refuse_unreadable(f"{key}={file}", "a table with a heading"):
-        # Names such as "50" or "NA" stay text. In a table of one column an empty line is a missing number.
+        # Names such as "50" or "NA" stay text. In a table of one column, an empty line is a missing value.
         return pd.read_csv(
             file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
             keep_default_na=False, na_values=[""],

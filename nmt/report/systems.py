@@ -1,7 +1,7 @@
 """Reads the output of other systems, and scores of it, from files.
 
-A text is plain, one sentence per line, or JSONL, one object per line. Its test set is a test set of the
-runs, or a source file with its references.
+A file is plain text with one sentence per line, JSONL with one object per line, or TSV with a heading. The
+test set of an output is a test set of the runs, or a source file with its references.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
-DESCRIBED = ("document", "domain")  # properties of a line that columns of the metadata name
+DESCRIBED = ("document", "domain")  # properties of a source line, from columns of the metadata
 NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
-WINDOW = 10  # lines on either side of a break that are compared
+WINDOW = 10  # number of lines that are compared on either side of a break
 
 
 class FromFile(Ratio):
@@ -70,9 +70,10 @@ class TestText:
     languages: Sequence[str] | None = None  # source and target language
 
     def aligned(self, lines: Sequence[str], key: str) -> Sequence[str]:
-        """Returns the output line of each sentence, given lines per sentence or per source line.
+        """Returns one output line per sentence of the test set.
 
-        Pairs with an empty side have a line in the source file, but are not in the test set.
+        `lines` has one line per sentence, or one per line of the source file. Pairs with an empty source
+        or reference have a line in the source file, but are not in the test set.
         """
         sentences = len(self.records)
         indices = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
@@ -90,7 +91,7 @@ class TestText:
         return lines
 
     def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
-        """Makes records of the first `count` sentences from output for inputs of `size` sentences."""
+        """Makes records of the first `count` sentences from outputs for inputs of `size` sentences."""
         inputs = -(-count // size)
         if len(lines) != inputs:
             raise InputError(
@@ -123,10 +124,10 @@ class SystemOutput(NamedTuple):
 
 
 def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> int:
-    """Finds where outputs and references get out of step: the number of a line, from 1.
+    """Finds the line, from 1, at which outputs and references get out of step.
 
-    Around the break, lines before it share words with their own reference, and lines after it with the
-    reference before (a line too many) or after (a line too few).
+    Before the break, outputs share words with their own reference. After it, they share words with the
+    previous reference (if a line was added) or with the next reference (if a line is missing).
 
     >>> first_misfit([["a"], ["b"], ["b2"], ["c"], ["d"]], [["a"], ["b"], ["c"], ["d"]])
     3
@@ -155,11 +156,11 @@ def read_systems(
     """Reads the systems of a configuration as runs without a folder.
 
     Args:
-        tables: returned by `read_scores`, checked before the texts are read.
+        tables: result of `read_scores`, checked before the texts are read.
 
     Raises:
         InputError: naming the key, if a file cannot be read, its number of lines differs from the
-            test set, its test set is unknown, or a table does not say which system a row is of.
+            test set, its test set is unknown, or a table needs a column `system` and lacks it.
     """
     of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
@@ -218,7 +219,7 @@ def read_systems(
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
-    """Returns a test set of the runs; its sentences come from a run with shortlists, if any."""
+    """Returns a test set of the runs; its sentences come from a run with shortlists, if there is one."""
     scored = [run for run in runs if run.translations(test_set)]
     if not scored:
         raise InputError(f"systems: no run kept its translations of {test_set}")
@@ -235,7 +236,7 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
 
 
 def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScale]:
-    """Reads the test set of `source` and `reference`: its sentences by its name, and its scale."""
+    """Reads `source` and `reference`; returns the test set by its name, and the scale of its lengths."""
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
@@ -279,7 +280,7 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
 def _measure_lengths(
     config: CompareConfig, source: Sequence[str], tokens: Sequence[Sequence[str]], language: str
 ) -> tuple[str, list[int]]:
-    """Returns what is counted, and the length of each line."""
+    """Returns the unit of length, and the length of each source line in this unit."""
     unit = config.lengths or ("characters" if language in UNSPACED else "words")
     if unit == "tokens":
         return unit, [len(each) for each in tokens]
@@ -291,7 +292,7 @@ def _measure_lengths(
 
 
 def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
-    """Reads the column that `document` or `domain` names; every line of the source must have one."""
+    """Reads the column that `document` or `domain` selects; it must have a name for every source line."""
     name = getattr(config, key)
     column = _column(config, name, sentences)
     if (empty := column.isna() | (column == "")).any():
@@ -305,7 +306,7 @@ def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
 
 
 def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
-    """Reads a column that describes the lines of the source: of `metadata`, else of `source`."""
+    """Reads a column that describes the source lines, from `metadata` if given, else from `source`."""
     key = "source" if config.metadata is None else "metadata"
     path = str(getattr(config, key))
     column = read_table(path, key, name)[name]
@@ -315,9 +316,9 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
 
 
 def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Reads tables (by the name of a score) with a column of that name, a number for each sentence.
+    """Reads a table for each score; its column with the name of the score has a number per sentence.
 
-    If there are several runs and systems, a column `system` must name them.
+    If there are several runs or systems, a column `system` must name the system of each row.
     """
     tables = {}
     for name, path in files.items():
@@ -331,8 +332,8 @@ def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) 
     """Adds numbers from files to the records of runs and systems, and returns their scores.
 
     Args:
-        tables: returned by `read_scores`. The rows of a system are in the order of its test set; if
-            there are several sets, a column `set` names them.
+        tables: result of `read_scores`. The rows of a system are in the order of its test set. If there
+            are several test sets, a column `set` names the test set of each row.
     """
     for name, table in tables.items():
         scored = [_add_column(run, test_set, table, name) for run in runs for test_set in run.sets]

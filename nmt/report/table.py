@@ -19,7 +19,7 @@ class Cell(NamedTuple):
 
     text: str = NONE  # the formatted number; a dash if it is missing
     beside: str = ""  # interval or deviation
-    value: float | None = None  # the page sorts by it; None if missing
+    value: float | None = None  # the page sorts by this value; None if missing
 
     def __str__(self) -> str:
         return f"{self.text} {self.beside}".strip()
@@ -88,7 +88,7 @@ def pivot(frame: pd.DataFrame, rows: Mapping[str, str], columns: str) -> pd.Data
     """Pivots the column `cell` of a frame, keeping the order of rows and columns.
 
     Args:
-        rows: the titles of the columns whose values name the rows.
+        rows: the columns whose values name the rows, and their titles in the result.
         columns: the column whose values become columns.
     """
     order = frame[list(rows)].drop_duplicates().set_index(list(rows)).index

@@ -1,7 +1,7 @@
 """Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels show metrics of the training, and those that `nmt.training.result_logging` logs at the end. The
-package `wandb-workspaces` is an extra.
+The panels show metrics of the training, and metrics that `nmt.training.result_logging` logs at its end.
+The package `wandb-workspaces` is an optional dependency (extra `wandb`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def save_workspace(project: str, comparison: Comparison, output: Path) -> str:
     """Saves the workspace for all runs of ENTITY/PROJECT, and returns its address.
 
     Raises:
-        RunError: if W&B refuses it; names the folder `output`, which holds the page.
+        RunError: if W&B does not save the workspace; the error names `output`, the folder of the page.
     """
     try:
         return str(build_workspace(project, comparison).save().url)

@@ -1,1 +1,1 @@
-"""The comparison page: one HTML file with its data, styles and programs inside, and no network."""
+"""The comparison page: one HTML file with its data, style and programs inside; it needs no network."""

@@ -47,7 +47,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
     finalize=lambda value: printable(value) if type(value) is str else value,
 )
-MAX_COLUMNS = 4  # runs of a table with a column per run
+MAX_COLUMNS = 4  # maximum number of runs in a table with a column per run
 
 
 def build_page(
@@ -122,7 +122,7 @@ def build_page(
 
 
 def turned(table: Table) -> Table:
-    """Returns a table of few runs with a row per score, since there are more scores than fit abreast."""
+    """Turns a table of few runs so that each score has a row: scores are too many for columns."""
     if len(table.frame) > MAX_COLUMNS:
         return table
     frame = table.frame.set_index("Run").T.rename_axis(index="Score", columns=None).reset_index()

@@ -27,7 +27,7 @@ def packed(value: Any, level: int = 9) -> str:
 def program(main: str) -> str:
     """Joins the JavaScript modules into one script, so that a page can allow it by its hash.
 
-    Each module becomes a function that returns its exports; it follows the modules that it imports, and
+    Each module becomes a function that returns its exports. A module follows the modules that it imports;
     `main` is last. Each import and export must be on one line and use names.
     """
     modules: dict[str, str] = {}

@@ -15,8 +15,8 @@ from nmt.report.runs import FinishedRun, grouped
 from nmt.text.tokenise import tokeniser
 
 FILE = "live.bin"
-LIMIT = 12_000_000  # bytes of all models of a page with `report.live=auto`
-OFFERED = 80  # sentences of the test sets to choose from
+LIMIT = 12_000_000  # maximum bytes (base64) of all models of a page with `report.live=auto`
+OFFERED = 80  # maximum number of test sentences that the page offers as examples
 
 
 def fitted_models(
@@ -28,8 +28,8 @@ def fitted_models(
     `report.live=auto` a model that would exceed LIMIT is left out.
 
     Returns:
-        The page's contents by element id (program of the worker, models); and labels of the models
-        and example sentences, or None without models.
+        The contents of page elements by id (the models, and the worker's program). And the labels of
+        the models with example sentences, or None without models.
     """
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for members in grouped(runs).values() if report.live is not False else ():

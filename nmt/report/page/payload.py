@@ -23,8 +23,8 @@ from nmt.report.page.embed import packed
 from nmt.report.result_tables import heading
 from nmt.report.runs import FinishedRun
 
-MAX_TRANSLATION_BYTES = 800_000  # per page; evenly spaced sentences are kept
-MAX_ALIGNMENT_BYTES = 1_900_000  # the same for alignments
+MAX_TRANSLATION_BYTES = 800_000  # of a page; if there are more, evenly spaced sentences are kept
+MAX_ALIGNMENT_BYTES = 1_900_000  # of a page; if there are more, evenly spaced sentences are kept
 
 
 def overview(comparison: Comparison) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
                 "title": heading(about),
                 "digits": about["digits"],
                 "higher_is_better": about["higher_is_better"],
-                "ratio": about["unit"] == "ratio",  # near 1, so that its axis need not begin at 0
+                "ratio": about["unit"] == "ratio",  # its axis need not begin at 0
             }
             for key, about in comparison.about.items()
         },
@@ -92,11 +92,11 @@ def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
 def fitted_sentences(
     comparison: Comparison, limit: int
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, dict[str, Any]]]:
-    """Selects alignments (at most `limit`) and translations by test set, evenly over the lengths.
+    """Selects at most `limit` alignments, and translations, of each test set, evenly over the lengths.
 
     Returns:
-        For each test set the sentences of `_aligned`; and the labels of the `systems`, the `rows` of
-        `_translations` that the page contains, and the `total` number of rows.
+        By test set, the chosen sentences of `_aligned`. By test set, the labels of the `systems`, the
+        chosen `rows` of `_translations`, and the `total` number of these rows before the choice.
     """
     runs = {name: comparison.paired(name) for name in comparison.sets}
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}
@@ -125,7 +125,7 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
 
     Returns:
         Rows of `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of the runs (null
-        if a run has none), `b` their sentence BLEU.
+        if a run has none), and `b`, the sentence BLEU of each hypothesis.
     """
     tables = [{row["id"]: row for row in run.translations(test_set)} for run in runs]
     scores = [sentence_bleu(run.translations(test_set)) for run in runs]
@@ -149,8 +149,8 @@ def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]
     """Returns the sentences with alignments in any run, from short to long.
 
     Returns:
-        `id`, `length`, `source` and `reference` tokens, and `by`: for each label of a run its line of
-        alignments/<set>.jsonl, with `bleu` and with numbers rounded to four decimals.
+        `id`, `length`, `source` and `reference` tokens, and `by`: for the label of each run, its record
+        of alignments/<set>.jsonl, with `bleu` added and numbers rounded to four decimals.
     """
     sentences: dict[int, dict[str, Any]] = {}
     for run in runs:
@@ -169,7 +169,7 @@ def _short(row: Mapping[str, Any]) -> Any:
 
 
 def sentence_bleu(records: Sequence[Record]) -> dict[int, float]:
-    """Computes BLEU of single sentences by id, smoothed, over their n-gram orders, to a tenth of a point."""
+    """Computes smoothed BLEU of single sentences by id (with `effective_order`), rounded to 0.1 points."""
     known = {row["id"]: row["bleu_stats"] for row in records if row.get("bleu_stats") is not None}
     scores = bleu(np.array([*known.values()]).reshape(-1, WIDTH), effective_order=True)
     return {identity: round(x, 1) for identity, x in zip(known, scores.tolist(), strict=True)}
