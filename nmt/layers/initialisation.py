@@ -11,8 +11,8 @@ readouts then have useful gradients from the first update on.
 
 `wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
 that attention falls on the source word that is being translated, not on its neighbour. But the embedding
-of a rare word then changes less in training, relative to its size. docs/results.md says how often the
-largest attention weight is on a neighbour, and how much BLEU `wide` loses on real text.
+of a rare word then changes less in training, relative to its size. docs/results.md says how often a
+French article attends to the next word instead, and how much BLEU `wide` loses on real text.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class Score(ABC):
         higher_is_better: None if neither direction is better.
         by_length: whether it is also computed for each length bucket.
         default: whether it is on by default.
-        slow: whether its statistics are slow to compute. Records store these statistics. For runs without
-            stored statistics, they are computed only if the user names the score.
+        slow: whether its statistics are slow to compute. Records store these statistics. For records of
+            runs that lack them, they are computed only if the user names the score; for systems, always.
         field: key under which records hold the statistics, for scores that do not override `statistics`.
     """
 
