@@ -1,4 +1,4 @@
-"""Measures speed and memory of `plain` and `fused` in one run; see docs/performance.md.
+"""Measures speed and memory of plain and fused networks in one run; see docs/performance.md.
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
@@ -6,10 +6,11 @@
     python -m benchmarks.peers                     # compared with JoeyNMT and Marian
     python -m benchmarks.gpu                       # checks that need a GPU
 
-Prints one line of JSON per figure. Versions alternate, so that a busy machine slows all of them; figures
-are medians, and ratios are relative to the first version. Times are CPU seconds for one thread, and
-wall-clock seconds with two or more threads. `products_ms` is the time of the same matrix products alone,
-`multiply_adds` their number of multiply-adds, and `over_products` the time of the work divided by theirs.
+Prints one line of JSON per measurement. The versions alternate, so that a busy machine slows all of them.
+Times are medians; `ratio` is the speed relative to the first version. Times are CPU seconds with one thread,
+and wall-clock seconds with two or more threads. `products_ms` is the time of the workload's matrix products
+alone, `multiply_adds` counts their multiply-adds, and `over_products` is the workload's time divided by
+the time of these products.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LENGTHS = [50, 100, 200]
 
 
 def measure(works: Mapping[Any, Callable[[], object]], args: argparse.Namespace) -> dict[Any, Line]:
-    """Measures pieces of work, and their matrix products alone, alternating them."""
+    """Measures workloads, and the matrix products of each workload alone, in alternation."""
     for work in works.values():
         work()  # the first call warms up
     products = {key: Products(work) for key, work in works.items()}
@@ -76,7 +77,7 @@ def name(recurrence: str, bf16: bool) -> str:
 
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures whole updates, and their parts, on the middle batch of a pool."""
+    """Measures whole updates, and the parts of an update, on the middle batch of a pool."""
     words = pool(size)[POOL // 2]
     trainers = {each: Trainer(Net(size, each[0]), size, each[1], "cpu") for each in VERSIONS}
     works = {each: partial(trainer.update, words) for each, trainer in trainers.items()}
@@ -95,7 +96,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def parts(trainer: Trainer, words: Words, threads: int) -> Line:
-    """Measures milliseconds of the parts of one update."""
+    """Measures the milliseconds that each part of one update takes."""
     source, source_mask, target, target_mask = words
     net = trainer.net
     net.zero_grad()
@@ -133,7 +134,7 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures the peak memory of a training step, each in its own process (Linux)."""
+    """Measures the peak memory of training steps, each in its own process (Linux)."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
         for length in LENGTHS:
             with multiprocessing.get_context("spawn").Pool(1) as process:

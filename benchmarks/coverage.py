@@ -3,20 +3,21 @@
     python -m benchmarks.coverage [--sets 1000] [--only natural] [--csv docs/results/coverage.csv]
     python -m benchmarks.coverage --constant 0.2 [--sets 500] [--loss 0.1]
 
-A sentence of L words has L translated words. Each is right with a probability that is drawn per
-sentence from a beta distribution, so that the expected BLEU at each length is known. An n-gram matches
-if its n words are right. A row of the table has one curve over length, one distribution of lengths and
-one kind of difference between seeds, or of errors that documents share. Its cells are the percentages
-of sets whose interval contains the true value: for the curve (mean over lengths), for retention, and for
-the lengths at which 10, 25 and 50 % are lost. The true value of the first five is the curve smoothed by
-the kernel, as defined; of the sixth it is retention without smoothing. The last column is the percentage
-of sets in which the band of the difference of two equal systems excludes 0 at some length (nominal: 5).
+A sentence of L words has a translation of L words. Each word is right with a probability that is drawn
+per sentence from a beta distribution, so that the expected BLEU at each length is known. An n-gram
+matches if its n words are right. Each row of the table stands for one curve over length, one distribution
+of lengths, and one kind of difference between seeds or documents. The first five cells are the percentages
+of test sets whose interval contains the true value of the curve (mean over lengths), of retention, and of
+the lengths at which 10, 25 and 50 % are lost. These true values come from the curve smoothed by the
+kernel. The sixth cell is the same percentage for the true retention without smoothing. The last cell is the
+percentage of sets in which the band of the difference of two equal systems excludes 0 at some length
+(nominal: 5).
 
 With `--constant`, systems replace spans of words, lose words and insert words, at a rate that differs
-between sentences and does not depend on length. The output is the percentage of systems that the test
-of excess retention reports to fall more, or less, from 10 to 50 words than a system with constant error
-rates (nominal: 2.5 each). `--loss` makes long sentences lose this share of their retention: the
-percentage of steeper falls is then the power of the test.
+between sentences and does not depend on length. The output is the percentage of test sets in which the
+test of excess retention reports a steeper, or a flatter, fall from 10 to 50 words than that of a system
+with constant error rates (nominal: 2.5 each). With `--loss`, more errors at 50 words cost this share of
+the BLEU at 10 words: the percentage of steeper falls is then the power of the test.
 
 Legend: N sentences, W words of the longest sentence, G lengths of a curve, n seeds.
 """
@@ -51,16 +52,16 @@ from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import Measured
 
 BLEU = REGISTERED["bleu"]
-LONGEST = 100
-LONGEST_EVER = 400
-SHIFT = 0.5  # standard deviation between documents, in the logit of the rate of right words
-CONCENTRATION = 12.0  # of the beta distribution
-WARM_UP = 30  # words before a sentence, after which its errors are as likely as anywhere
-POPULATION = 100_000  # sentences that stand for infinitely many
+LONGEST = 100  # words of the longest sentence
+LONGEST_EVER = 400  # words of the longest paragraph
+SHIFT = 0.5  # standard deviation of documents, on the logit scale of the rate of right words
+CONCENTRATION = 12.0  # alpha + beta of the beta distribution
+WARM_UP = 30  # simulated words before a sentence, in which a span of errors can start
+POPULATION = 100_000  # sentences of the sample that stands for infinitely many
 ORDERS = np.arange(1, 5)
 Fall = Callable[[np.ndarray], np.ndarray]
 
-FALLS: dict[str, Fall] = {
+FALLS: dict[str, Fall] = {  # expected BLEU of a sentence of x words
     "exponential": lambda x: 56 * np.exp(-x / 40),
     "power law": lambda x: 60 * (x / 5) ** -0.6,
     "linear": lambda x: 56 - 0.55 * x,
@@ -77,16 +78,16 @@ class Seeds:
 
     count: int = 1
     failing: float = 0.0  # probability that a seed fails
-    spread: float = 0.0
+    spread: float = 0.0  # half the range of the factors around 0.95
 
     def draw(self, generator: np.random.Generator) -> np.ndarray:
-        """(n,) factors."""
+        """Draws a factor for each seed: (n,)."""
         fails = generator.random(self.count) < self.failing
         usual = 0.95 + self.spread * generator.uniform(-1, 1, self.count)
         return np.where(fails, 0.6, usual) if self.count > 1 else np.ones(1)
 
     def quadrature(self) -> list[tuple[float, float]]:
-        """Returns factors and their probabilities, for expectations."""
+        """Returns (factor, probability) pairs, for expected values over seeds."""
         if self.count == 1:
             return [(1.0, 1.0)]
         usual = 0.95 + self.spread * np.linspace(-1, 1, 21)
@@ -109,8 +110,8 @@ class Plan:
         lengths: `even`, `natural`, or another key of `LENGTHS`.
         seeds: a key of `SEEDS`.
         fall: a key of `FALLS`.
-        documents: number of documents, which share errors; 0: none.
-        known: whether the intervals draw documents.
+        documents: number of documents, each with a shared shift in difficulty; 0: none.
+        known: whether the bootstrap draws documents; otherwise it draws sentences.
         truncated: words after which a system stops; 0: never.
     """
 
@@ -132,26 +133,26 @@ class Plan:
 
 
 def moments(bleu: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """Returns probabilities (..., 4) that 1 to 4 neighbouring words are right, given BLEU."""
+    """Returns probabilities (..., 4) that 1 to 4 neighbouring words are right, from the BLEU."""
     means = np.linspace(0.05, 0.99, 2000)
     grid = 100 * np.exp(np.log(_powers(means)).mean(axis=-1))
     return _powers(np.interp(bleu, grid, means)) * factor**ORDERS
 
 
 def _powers(means: np.ndarray) -> np.ndarray:
-    """Returns the expected n-th powers (..., 4) of beta variables with these means."""
+    """Returns the expected powers 1 to 4 (..., 4) of beta variables with these means."""
     steps = np.arange(4)
     first = means[..., None] * CONCENTRATION
     return np.cumprod((first + steps) / (CONCENTRATION + steps), axis=-1)
 
 
 def totals(lengths: np.ndarray) -> np.ndarray:
-    """Counts the n-grams (N, 4) of sentences."""
+    """Counts the n-grams (N, 4) of sentences of these lengths (N,)."""
     return np.maximum(lengths[:, None] - (ORDERS - 1), 0)
 
 
 def statistics(correct: np.ndarray, written: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns the BLEU statistics (N, 10) of translations and references of these lengths."""
+    """Returns BLEU statistics (N, 10) from matches (N, 4), translation lengths and reference lengths."""
     words = written[:, None], lengths[:, None]
     return np.concatenate([correct, totals(written), *words], axis=1).astype(np.float64)
 
@@ -164,10 +165,10 @@ def simulated(
     documents: np.ndarray | None = None,
     truncated: int = 0,
 ) -> Iterator[np.ndarray]:
-    """Draws statistics (N, 10) of each seed's translations of the same sentences.
+    """Yields drawn statistics (N, 10) of each seed's translations; all seeds translate the same sentences.
 
     Sentences of a document share a shift of the logit of their rate of right words, with a standard
-    deviation of `SHIFT`. A system that stops after `truncated` words writes no more.
+    deviation of `SHIFT`. A system writes at most `truncated` words per sentence; 0: no limit.
     """
     means = moments(fall(lengths.astype(float)))[:, 0]
     right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
@@ -195,13 +196,13 @@ LENGTHS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws lengths (N,) of a kind, from 1 to `LONGEST` words, or to `LONGEST_EVER` in paragraphs."""
+    """Draws lengths (N,) of a kind, from 1 to `LONGEST` words (paragraphs: `LONGEST_EVER`)."""
     most = LONGEST_EVER if kind == "paragraphs" else LONGEST
     return np.clip(np.round(LENGTHS[kind](generator, size)), 1, most).astype(int)
 
 
 def draw_documents(plan: Plan, size: int) -> np.ndarray | None:
-    """Cuts N sentences into documents of equal size; None without documents."""
+    """Returns the document number of each sentence (N,), for documents of equal size, or None."""
     return np.arange(size) * plan.documents // size if plan.documents else None
 
 
@@ -211,7 +212,7 @@ def truth(plan: Plan) -> Curve:
     lengths = draw_lengths(plan.lengths, POPULATION, generator)
     of = kernel(lengths)
     fall = FALLS[plan.fall]
-    if plan.documents or plan.truncated:  # no formula for these: the mean of a large sample
+    if plan.documents or plan.truncated:  # no formula in these cases: draw a large sample
         alone = np.arange(POPULATION) if plan.documents else None
         factors = np.ones(1)
         [table] = simulated(lengths, fall, factors, generator, alone, plan.truncated)
@@ -234,7 +235,10 @@ def unsmoothed_retention(fall: Fall, seeds: Seeds) -> float:
 
 
 def holds(lost: Sequence[float | None], length: float | None, last: float) -> bool:
-    """Tells whether the interval of a length contains it; beyond the curve it is not reached."""
+    """Tells whether the interval of a lost length contains the true length.
+
+    If the true length is None or beyond the curve, the interval must have no upper end.
+    """
     _, low, high = lost
     if length is None or length > last:
         return high is None
@@ -242,7 +246,7 @@ def holds(lost: Sequence[float | None], length: float | None, last: float) -> bo
 
 
 def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
-    """Simulates test sets, and returns the cells of one row: percentages, as described above."""
+    """Simulates test sets, and returns the cells of one row, as the module's docstring describes."""
     expected = truth(plan)
     generator = np.random.default_rng(1)
     kept = expected.relative.at(LONG)
@@ -294,11 +298,11 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
 def damaged(
     references: list[list[str]], rates: np.ndarray, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Simulates a system with these error rates (N,), with other errors than `constant_error`.
+    """Simulates a system with these error rates (N,). Its errors differ from those of `constant_error`.
 
     Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words come from
-    elsewhere in the text, and spans can start before a sentence: otherwise the system would make fewer
-    errors in short sentences, so that its rate would not be constant.
+    elsewhere in the text. Spans can start before a sentence: otherwise the system would make fewer errors
+    in short sentences, and its rate would not be constant.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -324,11 +328,11 @@ def damaged(
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Computes in what percentage of sets the test reports a steeper, and a flatter, fall.
+    """Returns the percentages of test sets in which the test reports a steeper and a flatter fall.
 
     Args:
         rate: rate of errors at `SHORT` words.
-        loss: share of the BLEU at `SHORT` words that is lost by `LONG` words, by more errors.
+        loss: share of the BLEU at `SHORT` words that more errors cost at `LONG` words.
     """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)

@@ -1,4 +1,4 @@
-"""Where the time of an update and of a search goes, by PyTorch operation."""
+"""Measures how much time of an update and of a search each PyTorch operation takes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from benchmarks.work import (
     seconds,
 )
 
-SHOWN = 0.01  # share of the time from which an operation has a line of its own
-NOTHING_MOVED = (
+SHOWN = 0.01  # operations that take a larger share of the time are printed
+NOTHING_MOVED = (  # operations that read and write no bytes
     "_unsafe_view",
     "empty",
     "empty_like",
@@ -37,11 +37,11 @@ NOTHING_MOVED = (
     "empty_strided",
     "promote_types",
 )
-COPIED = 2**26  # entries of the tensor whose copy measures the speed of the memory
+COPIED = 2**26  # elements of a tensor that is copied to measure the speed of the memory
 
 
 class Operations(TorchDispatchMode):
-    """Notes calls, seconds and bytes (of all tensors read or written) of each operation of some work."""
+    """Records calls, seconds and bytes (of all tensors read or written) of each operation in `work`."""
 
     def __init__(self, work: Callable[[], object], threads: int) -> None:
         super().__init__()
@@ -71,8 +71,9 @@ class Operations(TorchDispatchMode):
 def operations(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures each operation of a fused update and of searches with beam 12.
 
-    The last line of a work compares its time with a limit: its matrix products, and the bytes of all else
-    at the speed of a copy. What is outside operations is Python and autograd.
+    The last line of each workload compares its time with a limit: the time of its matrix products, plus the
+    time to move the bytes of all other operations at the speed of a copy. Python and autograd take the time
+    outside of operations.
     """
     words = pool(size)[POOL // 2]
     net = Net(size, "fused").eval()

@@ -1,4 +1,4 @@
-"""The measured work: bare models of two sizes, and synthetic text; and how figures are printed.
+"""Measured workloads: bare models of two sizes, and synthetic text. Also prints measurements.
 
 B batch, S source length, T target length.
 """
@@ -45,7 +45,7 @@ Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its m
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of a model, and of the text for its measurement."""
+    """Sizes of a model, and of the text on which it is measured."""
 
     name: str
     hidden: int
@@ -61,15 +61,15 @@ SIZES = {
     "laptop": Size("laptop", 256, 128, 256, 128, 6500, 13, "adam"),
     "paper": Size("paper", 1000, 620, 1000, 500, 30002, 25, "adadelta"),
 }
-# operations of PyTorch that are matrix products, and the index of their first factor
+# PyTorch's matrix products, and the index of the first factor among the arguments
 PRODUCTS = {"mm": 0, "bmm": 0, "_linear_pointwise": 0, "addmm": 1, "baddbmm": 1}
-CAP = 50  # words of a sentence in training
-BATCH = 80
-POOL = 20  # batches sorted by length together
+CAP = 50  # words of the longest training sentence
+BATCH = 80  # sentences
+POOL = 20  # batches; the pairs of a pool are sorted by length
 
 
 class Net(Network):
-    """Builds RNNsearch, or RNNencdec with scoring "none"."""
+    """RNNsearch, or RNNencdec if `scoring` is "none"."""
 
     def __init__(self, size: Size, recurrence: str, scoring: str = "additive") -> None:
         context: Attention | FixedContext
@@ -88,7 +88,7 @@ class Net(Network):
 
 
 class Trainer:
-    """Updates a network; with `graphs` a GPU replays updates, which `rehearse` imitates on a CPU."""
+    """Updates a network. With `graphs` a GPU replays CUDA graphs, which `rehearse` imitates on a CPU."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Trainer:
         self.optimizer.step()
 
     def clip(self) -> Tensor:
-        """Clips the gradient norm at 1, here or in the update; returns the norm before clipping."""
+        """Clips the gradient norm at 1, now or in the optimizer's step; returns the unclipped norm."""
         if not hasattr(self.optimizer, "clip_next"):
             return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         norm = nn.utils.get_total_norm(gradients_of(self.net))
@@ -130,9 +130,9 @@ class Trainer:
 
 
 class Products(TorchDispatchMode):
-    """Records the matrix products of a piece of work, to count and to repeat them alone.
+    """Records the matrix products of a workload, to repeat them alone.
 
-    `multiply_adds` is their number; one product of (M, K) and (K, N) has M · K · N.
+    `multiply_adds` counts multiply-adds; a product of (M, K) and (K, N) has M · K · N.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -166,7 +166,7 @@ def gradients_of(net: nn.Module) -> list[Tensor]:
 
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:
-    """Draws 20 batches with lengths around `size.words`, at most 50, sorted by length or unsorted."""
+    """Draws 20 batches of pairs with about `size.words` words, at most 50; `ordered` sorts by length."""
     lengths = pair_lengths(size, POOL * BATCH)
     if ordered:
         lengths = lengths[lengths.amax(1).argsort()]
@@ -174,17 +174,17 @@ def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words
 
 
 def pair_lengths(size: Size, pairs: int) -> Tensor:
-    """Draws (pairs, 2) lengths of source and target, around `size.words`, at most 50."""
+    """Draws lengths (pairs, 2) of source and target, around `size.words`, at most 50."""
     generator = torch.Generator().manual_seed(7)
     normal = torch.randn(pairs, 2, generator=generator)
-    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less in length than speeches
+    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less than speeches
     shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
     lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
     return lengths.clamp(2, CAP)
 
 
 def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Words:
-    """Draws random words with these lengths (B), and adds `</s>`."""
+    """Draws random sentences of these lengths (B,), and adds `</s>` to each."""
     sides = []
     for lengths in (source, target):
         mask = torch.arange(int(lengths.max()) + 1) <= lengths.unsqueeze(1)
@@ -195,7 +195,7 @@ def batch(size: Size, source: Tensor, target: Tensor, device: str = "cpu") -> Wo
 
 
 def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
-    """Draws `rows` pairs, all with `length` symbols on both sides."""
+    """Draws `rows` pairs, all with `length` symbols per side, including `</s>`."""
     lengths = torch.full((rows,), length - 1)
     return batch(size, lengths, lengths, device)
 
@@ -208,7 +208,7 @@ def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesi
 
 
 def seconds(run: Callable[[], object], threads: int = 1) -> float:
-    """Measures a call: CPU seconds of one thread, little changed by other processes; else wall-clock."""
+    """Measures a call in CPU seconds with one thread, in wall-clock seconds with several threads."""
     clock = time.process_time if threads == 1 else time.perf_counter
     start = clock()
     run()
@@ -216,7 +216,7 @@ def seconds(run: Callable[[], object], threads: int = 1) -> float:
 
 
 def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
-    """Returns the MiB that a step on a batch of one length adds at its peak."""
+    """Returns the peak memory, in MiB, that a training step on sentences of this length adds."""
     torch.set_num_threads(1)
     trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
     trainer.gradient(rectangle(size, 2, 3))  # allocates gradients, loads libraries
@@ -238,7 +238,7 @@ def print_line(line: Line) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Rounds every float to four digits, more than a measurement is accurate."""
+    """Rounds every float to four significant digits; measurements are less accurate than that."""
     if isinstance(value, float):
         return float(f"{value:.4g}") if abs(value) < float("inf") else str(value)
     if isinstance(value, dict):

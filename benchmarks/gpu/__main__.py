@@ -5,8 +5,8 @@
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints one line of JSON per item as soon as the item has ended, and appends it to the record. The same
-command then goes on with the items that the record lacks. The exit code is 1 if an item failed.
+Prints one line of JSON per item as soon as the item has ended, and appends the line to the record. Run
+again, the same command goes on with the items that the record lacks. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.gpu import commands, compile, model, speed
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.work import Line, rounded
 
-# In order of importance, with a time limit in seconds; all limits together are the limit of a run
+# In order of importance, each with a time limit in seconds; their sum limits a full run
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "machine": (speed.machine, 20),
     "gradients": (model.gradients, 75),
@@ -70,7 +70,7 @@ def main() -> None:
     passed = 0
     with tempfile.TemporaryDirectory() as folder, record.open("a") as stream:
         for name in names:
-            # a machine that rehearses may be slow, and busy with other work
+            # a CPU may be slow, and busy with other work
             seconds = ITEMS[name][1] * (4 if args.rehearse else 1)
             line = run_item(name, args.rehearse, Path(folder) / name, seconds)
             line = rounded({"item": name, "rehearsed": args.rehearse} | line)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
-    """Runs an item in its own process: returns its figures, whether it passed, and its error."""
+    """Runs an item in its own process. Returns its findings, whether it passed, and its error."""
     folder.mkdir()
     found, log = folder / "found.json", folder / "log.txt"
     process = multiprocessing.get_context("fork").Process(
@@ -92,7 +92,7 @@ def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
     process.start()
     process.join(seconds)
     alive = process.is_alive()
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # includes child processes
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills child processes
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.join()
     error = [f"ended after {seconds:.0f} seconds" if alive else f"exit code {process.exitcode}"]
@@ -103,7 +103,7 @@ def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
 
 
 def _inside(name: str, rehearse: bool, folder: Path, found: Path, log: Path) -> None:
-    """Runs an item in this process; its output goes to a file."""
+    """Runs an item in this process, and writes its output to the file `log`."""
     os.setpgid(0, 0)
     sys.stdout = sys.stderr = stream = log.open("w", buffering=1)
     os.dup2(stream.fileno(), 1)

@@ -1,8 +1,8 @@
-"""Compiles the Triton kernels of whole recurrences, without the device.
+"""Compiles the Triton kernels of whole recurrences, without a GPU.
 
 The recurrences run at paper sizes on tensors without memory (PyTorch's device `meta`), with the
-kernels in place of PyTorch's operations; a launch compiles and computes nothing. What the kernels
-compute is tested elsewhere, in Triton's interpreter.
+kernels in place of PyTorch's operations. A launch compiles its kernel, but does not run it. Other tests
+check the kernels' results in Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from nmt.fused.output import chunked_nll
 from nmt.layers import Additive, Dot, ScaledDot
 
 LENGTHS = (8, 16, 32, 52, 200)  # S
-BATCH, TARGET = 80, 3  # T - 1 steps of the decoder are like each other
+BATCH, TARGET = 80, 3  # B, T; all T - 1 steps of the decoder launch the same kernels
 HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
 VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
-    """The properties of a tensor that Triton needs to compile; GPU memory is aligned to 512 bytes."""
+    """Returns what Triton needs of a tensor to compile; GPU memory is aligned to 512 bytes."""
     start = 512 + tensor.storage_offset() * tensor.element_size()
     return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
@@ -50,7 +50,7 @@ def gpu_target(name: str) -> Any:
 
 @contextmanager
 def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
-    """Makes launches inside compile without running; `found` collects each kernel by its hash."""
+    """Inside, launches only compile: `found` collects kernels by hash, `failed` errors by kernel name."""
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 
@@ -81,7 +81,7 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
 
 
 def runs(source: int, dtype: Any) -> None:
-    """Runs forward and backward of encoder, decoders and output, and updates of Adadelta."""
+    """Runs forward and backward passes of encoder, decoders and output, and updates of Adadelta."""
     from nmt.fused.gpu import kernels  # imports Triton
     from nmt.fused.gpu.adadelta import FusedAdadelta
 
@@ -127,11 +127,11 @@ def runs(source: int, dtype: Any) -> None:
 
 
 def compile_all(target: str) -> Iterator[Line]:
-    """Returns a line for each specialisation that the recurrences launch at these lengths and types.
+    """Yields a line for each specialised kernel that the recurrences launch, over `LENGTHS` and types.
 
-    `S` and `dtype` are the first ones that needed it; `registers` is per thread, `spills` the bytes
-    that do not fit in them, `shared` the bytes of shared memory, `vector_loads` the instructions that
-    load 16 bytes per thread from global memory. `error` says why a kernel does not compile.
+    `S` and `dtype` are the first length and type that launched the kernel; `registers` is per thread,
+    `spills` the bytes that do not fit in registers, `shared` the bytes of shared memory, `vector_loads` the
+    instructions that load 16 bytes per thread from global memory. `error` says why a kernel does not compile.
     """
     from nmt.fused.gpu import kernels
 
@@ -151,7 +151,7 @@ def compile_all(target: str) -> Iterator[Line]:
 
 
 def measured(kernel: Any) -> Line:
-    """Returns registers, spills and loads of a compiled kernel."""
+    """Returns registers, spills, shared memory and vector loads of a compiled kernel."""
     if "cubin" in kernel.asm:
         code, usage = kernel.asm["ptx"], resource_usage(kernel.asm["cubin"])
         registers, spills = r"REG:(\d+)", r"(?:STACK|LOCAL):(\d+)"
@@ -180,7 +180,7 @@ def resource_usage(cubin: bytes) -> str:
 
 
 def is_good(line: Line) -> bool:
-    """Whether a kernel compiles without spills, with few registers, and loads keys and logits fast."""
+    """Tells whether a kernel compiles, has no spills and few registers, and loads keys and logits fast."""
     if "error" in line or line["spills"]:
         return False
     few = line["registers"] <= (160 if line["target"].startswith("gfx") else 128)
@@ -197,7 +197,7 @@ def main(target: str) -> int:
 
 
 def check(setting: Setting, findings: Findings) -> None:
-    """Compiles all kernels, in a process where Triton is no interpreter."""
+    """Compiles all kernels, in a process in which Triton does not interpret them."""
     if find_spec("triton") is None:
         findings.note(left_out="Triton is not installed")
         return

@@ -14,11 +14,12 @@ from benchmarks.work import SCORING, pool
 from nmt.fused import backend_of
 from nmt.fused import steps as torch_steps
 
-LIMITS = {False: 1e-3, True: 0.05}  # float32 and bf16, compared with the plain loop in float32
-PADDED = {False: 1e-4, True: 0.02}  # the same with and without graphs, if graphs add padding
+# Largest relative errors of gradients; the keys say whether the precision is bf16
+LIMITS = {False: 1e-3, True: 0.05}  # compared with the plain loop in float32
+PADDED = {False: 1e-4, True: 0.02}  # with padding graphs, compared with no graphs
 PRECISIONS = {False: "float32", True: "bf16"}
-TURNS = 3  # through the shapes: captured in the first, replayed in the others
-UPDATES = 20
+TURNS = 3  # passes over all shapes: the first captures graphs, the others replay them
+UPDATES = 20  # of each repetition
 
 
 def gradients(setting: Setting, findings: Findings) -> None:
@@ -34,7 +35,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
             expected = gradients_of(plain, words)
             for bf16 in (False, True):
                 net = setting.net(scoring=scoring, kernels=False)
-                backend_of(net).steps = steps  # errors of these kernels are not caught
+                backend_of(net).steps = steps  # without the fallback: errors are raised
                 fused = setting.trainer(net, bf16=bf16)
                 share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
@@ -42,10 +43,10 @@ def gradients(setting: Setting, findings: Findings) -> None:
 
 
 def graphs(setting: Setting, findings: Findings) -> None:
-    """Compares updates with and without graphs: equal bits, if the graph adds no padding.
+    """Compares gradients with and without graphs; bits must be equal if the graph adds no padding.
 
     The gradients are divided by the number of sentences after the replay of a graph, but at the start
-    of a plain backward pass. The result is the same if the number is a power of two.
+    of a plain backward pass. Both have equal bits if this number is a power of two, as here.
     """
     rows = 8 if setting.rehearse else 64
     for scoring in ("additive", "dot", "none"):
@@ -74,7 +75,7 @@ def graphs(setting: Setting, findings: Findings) -> None:
 
 
 def failure(setting: Setting, findings: Findings) -> None:
-    """Checks that updates go on with equal gradients after a capture that really fails."""
+    """Checks that updates go on with nearly equal gradients after a capture has failed."""
     words = setting.words(setting.lengths[0])
     bare, failing = (setting.trainer(setting.net(), bf16=True, graphs=on) for on in (False, True))
     loss = failing.net.loss
@@ -99,7 +100,7 @@ def failure(setting: Setting, findings: Findings) -> None:
 
 
 def repeat(setting: Setting, findings: Findings) -> None:
-    """Checks that repeated updates from the same weights have equal bits, with graphs."""
+    """Checks that two trainings from the same weights have equal bits, with graphs."""
     for bf16 in (False, True):
         ends = []
         for _ in range(2):
@@ -113,9 +114,9 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """Measures reserved MiB of updates on all shapes of a pool, and seconds per capture.
+    """Measures the MiB that updates on all shapes of a pool reserve, and the seconds per capture.
 
-    The largest shape is captured first, as in a training. A second pool adds nothing.
+    The largest shape is captured first, as in a training. A second pass over the pool captures nothing.
     """
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
     batches = pool(setting.size, setting.device)[:: 5 if setting.rehearse else 1]

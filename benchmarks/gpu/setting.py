@@ -25,7 +25,7 @@ TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
 @dataclass
 class Findings:
-    """Figures and checks of an item, written to a file at every change; it passes if no check fails."""
+    """Figures and checks of an item, written to `path` at every change; an item passes if none fails."""
 
     path: Path
     figures: dict[str, Any] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Findings:
     failed: list[str] = field(default_factory=list)
 
     def note(self, **figures: Any) -> None:
-        """Adds figures without a bound."""
+        """Adds measured figures that have no bound."""
         self.figures |= figures
         named = ("figures", "checks", "failed")
         self.path.write_text(json.dumps({name: rounded(getattr(self, name)) for name in named}))
@@ -62,9 +62,9 @@ class Setting:
         self.device = "cpu" if rehearse else "cuda"
         self.size = TOY if rehearse else SIZES["paper"]
         self.rows = 8 if rehearse else 80  # sentences of a batch
-        # sentences and symbols of both sides, of the batches that are timed
+        # timed batches: number of sentences, and symbols per side
         self.shapes = [(6, 5), (6, 9)] if rehearse else [(80, 30), (80, 50), (1024, 30)]
-        # lengths of batches; graphs add no padding to the first two
+        # symbols per side of batches; graphs add no padding to the first two
         self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
         self.rounds = 2 if rehearse else 7
 
@@ -81,7 +81,7 @@ class Setting:
         return Trainer(net, self.size, bf16, self.device, graphs, graphs and self.rehearse)
 
     def words(self, length: int, *, rows: int | None = None, seed: int = 1) -> Words:
-        """Draws words: the first sentence has `length` symbols per side, others at most as many."""
+        """Draws a batch; the first sentence has `length` symbols per side, all others at most as many."""
         torch.manual_seed(seed)
         source, target = torch.randint(1, length, (2, rows or self.rows))
         source[0] = target[0] = length - 1
@@ -110,16 +110,16 @@ class Setting:
 
 @functools.lru_cache
 def plain_net(size: Size, scoring: str, device: str) -> Net:
-    """Draws a model once per process, since it takes seconds at paper sizes."""
+    """Draws a model once per process, since drawing takes seconds at paper sizes."""
     torch.manual_seed(1)
     net = Net(size, "plain", scoring)
-    # rounding would swap maxout units that nearly tie, which is not an error
+    # otherwise rounding would swap maxout units that nearly tie, which is not an error
     net.decoder.readout.bias.data[0::2] += 3
     return net.to(device)
 
 
 def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
-    """Computes the gradients of a batch, by name, in float64; zeros if there is none."""
+    """Computes the gradients of a batch in float64, by name; zeros for a missing gradient."""
     trainer.gradient(words)
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
@@ -128,11 +128,11 @@ def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
 
 
 def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
-    """Returns the largest |found - expected| / |expected| of a gradient, and its name; NaN: inf."""
+    """Returns the largest relative error |found - expected| / |expected|, inf for NaN, and its name."""
     apart = []
     for name, wanted in expected.items():
         norm = float(wanted.norm()) or 1.0
-        # one number is a sum of terms of both signs, which may cancel out
+        # a single number sums terms of both signs, which may cancel out: wider limit
         share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
         apart.append((share if math.isfinite(share) else math.inf, name))
     return max(apart)

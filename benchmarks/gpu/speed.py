@@ -18,11 +18,11 @@ VERSIONS = {
     "with kernels": ("fused", True, True, False),
     "with graphs": ("fused", True, True, True),
 }
-SCORE_LIMITS = {False: 1e-4, True: 0.02}  # of a translation's log-probability, in float32 and bf16
+SCORE_LIMITS = {False: 1e-4, True: 0.02}  # relative error of log-probabilities, float32 and bf16
 
 
 def machine(setting: Setting, findings: Findings) -> None:
-    """Records versions, bandwidth of a copy and speed of products."""
+    """Records versions, the bandwidth of a copy and the speed of matrix products."""
     findings.note(torch=torch.__version__, python=platform.python_version())
     if not setting.rehearse:
         device = torch.cuda.get_device_properties(0)
@@ -45,7 +45,7 @@ def machine(setting: Setting, findings: Findings) -> None:
 
 
 def updates(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of forward and backward."""
+    """Measures the milliseconds of forward and backward passes, for each shape and version."""
     for rows, length in setting.shapes:
         words = setting.rectangle(length, rows)
         found = {}
@@ -61,7 +61,7 @@ def updates(setting: Setting, findings: Findings) -> None:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures milliseconds of an update and its parts, and of its slowest kernels with counts."""
+    """Measures the milliseconds of an update, of its parts and of its slowest kernels, with counts."""
     rows, length = setting.shapes[0]
     words = setting.rectangle(length, rows)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
@@ -72,7 +72,7 @@ def parts(setting: Setting, findings: Findings) -> None:
         "clip": 1e3 * setting.seconds(trainer.clip),
         "optimizer": 1e3 * setting.seconds(trainer.optimizer.step),
     }
-    with torch.profiler.profile() as profiled:  # of the CPU, and of the GPU if there is one
+    with torch.profiler.profile() as profiled:  # profiles the CPU, and the GPU if any
         trainer.update(words)
         setting.wait()
     which = "self_cpu_time_total" if setting.rehearse else "self_device_time_total"
@@ -88,7 +88,7 @@ def parts(setting: Setting, findings: Findings) -> None:
 
 
 def products(setting: Setting, words: work.Words) -> float:
-    """Measures the seconds of the matrix products of forward and backward, in one graph."""
+    """Measures the seconds of all matrix products of forward and backward, in one CUDA graph."""
     trainer = setting.trainer(setting.net(), bf16=True)
     repeat = work.Products(partial(trainer.gradient, words)).repeat
     if setting.rehearse:
@@ -101,7 +101,7 @@ def products(setting: Setting, words: work.Words) -> float:
 
 
 def search(setting: Setting, findings: Findings) -> None:
-    """Measures sentences per second of searches; compares probabilities with and without kernels."""
+    """Measures sentences per second of searches; compares scores with and without kernels."""
     length = 6 if setting.rehearse else 25
     net, other = setting.net().eval(), setting.net(kernels=False).eval()
     for rows in (16, 64):

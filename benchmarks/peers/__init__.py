@@ -1,1 +1,1 @@
-"""The same work here and in other toolkits, each in its own environment."""
+"""Compares this program with other toolkits on the same work. Each toolkit has its own environment."""

@@ -1,18 +1,18 @@
-"""Compares training and beam search with JoeyNMT and Marian: the same words, batches and sizes.
+"""Compares training and beam search with JoeyNMT and Marian, on equal words, batches and sizes.
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
-    python -m benchmarks.peers.quality FOLDER      # BLEU after the same time
+    python -m benchmarks.peers.quality FOLDER      # BLEU after equal time
 
 The first call installs each toolkit into its own environment. The systems alternate in each round.
-Prints one line of JSON per figure:
+Prints one line of JSON per measurement:
 
 - `peer`, `system`: the compared toolkit, and the system that did the work: the peer or `nmt`
 - `task`: `training` (target words per second) or `beam 12` (sentences per second)
 - `order`: `mixed` batches have sentences in random order, `sorted` batches sentences of similar length
-- `rate`: the median, per CPU second with one thread, per wall-clock second with several
-- `ratio`: the median over rounds of the rate divided by the peer's rate with its own order of batches
-- `multiply_adds`: millions in matrix products, per target word, of sentences of equal length
+- `rate`: the median over rounds, per CPU second with one thread, per wall-clock second with several
+- `ratio`: the median over rounds of the rate divided by the peer's rate in the peer's own order
+- `multiply_adds`: millions in matrix products, per target word, for sentences of equal length
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # sizes of the search
+SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search; symbols per sentence
 VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf16": ("fused", True)}
 
 
@@ -63,7 +63,7 @@ class Nmt:
         return Products(self.work(words, beam)).multiply_adds
 
     def work(self, words: Words, beam: int | None = None) -> Callable[[], object]:
-        """Returns an update, or with a beam a search."""
+        """Returns a function that makes an update, or a search if a beam is given."""
         net = self.trainer.net.train(beam is None)
         if beam is None:
             return partial(self.trainer.update, words)
@@ -71,7 +71,7 @@ class Nmt:
 
 
 def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
-    """Measures one toolkit and this program, alternating them."""
+    """Measures one toolkit and this program in alternation."""
     size = SIZES["laptop"]
     torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -82,7 +82,7 @@ def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
     sources = rectangle(size, SENTENCES, SYMBOLS)
     rates: dict[tuple[str, str, str, str], list[float]] = {}
     for turn in range(rounds + 1):
-        for order in (*pools, ""):  # "" is the search
+        for order in (*pools, ""):  # "" stands for the search
             words = pools[order][(turn * 7 + 3) % POOL] if order else sources
             count = int(words[3].sum()) if order else SENTENCES
             task = "training" if order else f"beam {BEAM}"

@@ -1,4 +1,4 @@
-"""Environments of the compared toolkits."""
+"""Installs the compared toolkits, each in its own environment."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def install(folder: Path, *requirements: str, borrow: bool) -> Path:
     Args:
         folder: folder of the environment.
         requirements: packages to install.
-        borrow: whether it can import the packages of this environment, such as torch.
+        borrow: whether it can import the packages of the current environment, such as torch.
     """
     python = folder.absolute() / "bin" / "python"
     if not (folder / "ready").exists():
         venv.create(folder, with_pip=True, clear=True)
-        if borrow:  # before anything is installed, so that torch is not installed again
+        if borrow:  # before the installation, so that pip finds torch
             (packages,) = folder.glob("lib/python*/site-packages")
             (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
         command = [str(python), "-m", "pip", "install", "-q", *requirements]

@@ -1,11 +1,11 @@
-"""Compares BLEU of JoeyNMT, Marian and this program after the same CPU time of training.
+"""Compares the BLEU of JoeyNMT, Marian and this program after equal CPU time of training.
 
     python -m benchmarks.peers.quality FOLDER --minutes 20
 
 FOLDER has Multi30k: `train`, `val` and `test2016`, each with the endings `.en` and `.fr`. All systems
-read the same tokens, keep the same number of words and train on batches of 80 with one thread, the
-sizes of `benchmarks.work`, Adam and dropout. Validation counts as training. The operating system limits
-the CPU time; the best model so far on the development set translates test2016 with a beam of 12. Prints
+read equal tokens, have equally large vocabularies and train on batches of 80 with one thread, the sizes
+of `benchmarks.work`, Adam and dropout. The training time includes validation. The operating system limits
+the CPU time; then the best model on the development set translates test2016 with a beam of 12. Prints
 one line of JSON per system: BLEU on tokens, its brevity penalty, and the number of updates.
 """
 
@@ -34,17 +34,17 @@ from nmt.text.tokenise import Tokeniser
 SIZE = SIZES["laptop"]
 VALIDATE_EVERY = 100  # updates
 DROPOUT, RATE, CLIP, BEAM = 0.2, 1e-3, 1.0, 12
-MOST_UPDATES = 1_000_000  # the CPU time ends the training earlier
+MOST_UPDATES = 1_000_000  # never reached: the limit of CPU time ends the training
 
 
 class Task(NamedTuple):
-    """The text that a toolkit trains on, and its folder."""
+    """The folder in which a toolkit trains, and the CPU time of the training."""
 
-    folder: Path  # has the tokenised text; commands run there
+    folder: Path  # contains the tokenised text; commands run in it
     seconds: int  # CPU time for training
 
     def train(self, command: Sequence[object], name: str) -> str:
-        """Runs a training until its CPU time has passed; returns its output."""
+        """Runs a training until its CPU time is used up; returns its output."""
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 5))
@@ -78,7 +78,7 @@ class Task(NamedTuple):
 
 
 def train_nmt(task: Task) -> tuple[list[str], int]:
-    """Returns translations and updates of this program, with the settings of `regime=laptop`."""
+    """Trains this program like `regime=laptop`; returns translations and number of updates."""
     text = [
         f"{key}.{side}={name}.{language}"
         for key, name in (
@@ -107,7 +107,7 @@ def train_nmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_joeynmt(task: Task) -> tuple[list[str], int]:
-    """Returns translations and updates of JoeyNMT."""
+    """Trains JoeyNMT; returns translations and number of updates."""
     python = install_joeynmt()
     side = {"level": "word", "voc_limit": SIZE.vocabulary, "lowercase": False, "max_length": 50}
     network = {
@@ -144,7 +144,7 @@ def train_joeynmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_marian(task: Task) -> tuple[list[str], int]:
-    """Returns translations and updates of Marian."""
+    """Trains Marian; returns translations and number of updates."""
     program = install_marian()
     common = ["--cpu-threads", 1, "--vocabs", "en.yml", "fr.yml"]
     printed = task.train(
@@ -175,12 +175,12 @@ SYSTEMS: dict[str, Callable[[Task], tuple[list[str], int]]] = {
 
 
 def last_number(pattern: str, printed: str) -> int:
-    """Returns the last number in a log that matches the group of a pattern."""
+    """Returns the number that the group of a pattern matches last in a log."""
     return int(re.findall(pattern, printed)[-1].replace(",", ""))
 
 
 def write_tokenised(source: Path, folder: Path) -> None:
-    """Writes the text as tokens, and Marian's vocabularies of the most frequent training words."""
+    """Writes tokenised text, and vocabularies for Marian of the most frequent training words."""
     for language in ("en", "fr"):
         tokenise = Tokeniser(language).tokenise
         for name in ("train", "val", "test2016"):

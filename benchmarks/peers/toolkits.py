@@ -1,9 +1,9 @@
-"""How each compared toolkit does a piece of work, with its model that is most similar to RNNsearch.
+"""Runs each compared toolkit, with its model that is most similar to RNNsearch.
 
-`own_order` is the order of a toolkit's own batches. `train` measures the seconds of an update. `search`
-measures the seconds of a search whose outputs are as long as the sources. Both use CPU time for one
-thread, and wall-clock time for several. `multiply_adds` counts the multiply-adds in the matrix products
-of an update, or of a search if a beam is given.
+`own_order` is the order of sentences in a toolkit's own batches. `train` measures the seconds of an
+update. `search` measures the seconds of a search whose outputs are as long as the sources. Both use CPU
+time with one thread, and wall-clock time with several. `multiply_adds` counts the multiply-adds in the
+matrix products of an update, or of a search if a beam is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.peers.environment import JOEYNMT, MARIAN, install_joeynmt, insta
 from benchmarks.work import Size, Words
 
 WORKER = Path(__file__).with_name("joeynmt_worker.py")
-REPEATS = 3  # updates on one batch to measure Marian's time
+REPEATS = 3  # updates or searches of one batch, whose mean time is Marian's
 
 
 class JoeyNMT:
@@ -52,7 +52,10 @@ class JoeyNMT:
 
 
 class Marian:
-    """Marian's program, started for each measurement. An update is the time of several minus that of one."""
+    """Marian's program, started for each measurement.
+
+    To leave out the start, runs with one update or search are subtracted from runs with 1 + `REPEATS`.
+    """
 
     version = MARIAN
     own_order = "sorted"
@@ -112,7 +115,7 @@ class Marian:
         return (times[1] - times[0]) / REPEATS
 
     def multiply_adds(self, words: Words, beam: int | None = None) -> float:
-        """Computes the multiply-adds from the layers of `--type s2s`, since Marian has no counter."""
+        """Computes the multiply-adds from the layers of `--type s2s`, since Marian does not count them."""
         n, e = self.size.hidden, self.size.embedding
         source = words[0].numel()
         target = words[2].numel()
@@ -121,14 +124,14 @@ class Marian:
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
         output = (e + n + 2 * n) * e + e * self.size.vocabulary
         forward = source * encoder + target * (beam or 1) * (units + attention + output)
-        return forward if beam else 3 * forward  # the backward pass has two products for each
+        return forward if beam else 3 * forward  # the backward pass has two products per product
 
 
 TOOLKITS: dict[str, type[JoeyNMT | Marian]] = {"joeynmt": JoeyNMT, "marian": Marian}
 
 
 def request(words: Words, beam: int | None = None) -> dict[str, Any]:
-    """Returns the work of JoeyNMT's process: a search, or an update without a beam."""
+    """Returns the request for JoeyNMT's process: a search, or an update if there is no beam."""
     source = sentences(*words[:2])
     if beam is None:
         return {"train": [source, sentences(*words[2:])]}
