@@ -26,12 +26,12 @@ class Omissions(NamedTuple):
 
 
 def find_omissions(run: str, sentences: Sequence[str], least: float = 0.2) -> list[Omissions]:
-    """The words of each sentence whose coverage is below `least`.
+    """Returns the words of each sentence whose coverage is below `least`.
 
     Args:
         run: a run folder or a checkpoint of a model with attention.
         sentences: ordinary text.
-        least: coverage of a word that counts as translated.
+        least: smallest coverage of a word that counts as translated.
     """
     results = []
     for result in nmt.load(run).translate(sentences):

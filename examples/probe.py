@@ -4,9 +4,9 @@
     python examples/probe.py RUN --sentences 2000 --positions 20
 
 A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). Its input
-is the vector that the decoder starts from; the decoder of RNNencdec gets nothing else of the sentence. For
+is the vector that the decoder starts from; RNNencdec's decoder gets nothing else of the sentence. For
 comparison, a second probe reads the annotation of the position, and a baseline predicts the most
-frequent word there.
+frequent word at the position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nmt import grammar
 
 
 def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) -> nn.Module:
-    """A linear classifier of words (N,) from vectors (N, D), trained by Adam."""
+    """Trains a linear classifier of words (N,) from vectors (N, D), with Adam."""
     torch.manual_seed(0)
     mean = vectors.mean(0)
     deviation = vectors.std(0).clamp_min(1e-6)
@@ -46,12 +46,12 @@ def accuracy(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], classes:
 
 
 def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str, float]]:
-    """Returns, for each position, the accuracies of the probes and of the most frequent word.
+    """Returns, for each position, the accuracies of both probes and of the baseline.
 
     Args:
         run: a run folder or a checkpoint.
-        sentences: number of sentences to train probes; a quarter as many test them.
-        positions: number of words, from the first, that are predicted.
+        sentences: number of sentences that train the probes; a quarter of that number tests them.
+        positions: number of positions, from the first word of a sentence.
     """
     model = nmt.load(run)
     texts = [

@@ -1,9 +1,9 @@
-"""Trains models with your own scoring function and with the paper's, in a plain Lightning Trainer.
+"""Trains a model with the paper's and with an own scoring function, in a plain Lightning Trainer.
 
     python examples/scoring.py
     python examples/scoring.py regime=laptop trainer.max_steps=400
 
-Further words are overrides of the configuration, as after `python -m nmt.train`.
+All arguments are overrides of the configuration, as for `python -m nmt.train`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Distance(nn.Module):
         super().__init__()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """(B, K, N) queries and (B, S, N) keys -> (B, K, S) scores."""
+        """Returns scores (B, K, S) of queries (B, K, N) and keys (B, S, N)."""
         squares = query.square().sum(2).unsqueeze(2) + keys.square().sum(2).unsqueeze(1)
         return 2 * query @ keys.transpose(1, 2) - squares
 
