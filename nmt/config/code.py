@@ -1,4 +1,4 @@
-"""Code that a configuration names: refuses what is not trusted, and reports errors in one line."""
+"""Refuses untrusted code that a configuration names, and reports errors of named code in one line."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ALLOWED = re.compile(
 
 
 def user_code(config: Config) -> list[str]:
-    """Returns the code outside nmt that a configuration names, as a value of the key `trust`.
+    """Returns the names of code outside `ALLOWED` in a configuration, as a value of `trust`.
 
-    Users trust the code in a configuration that they wrote or trained with.
+    Users trust all code in a configuration that they wrote or trained with.
     """
     leaves = _leaves(to_containers(config))
     named = {str(value) for path, value in leaves if _names_code(path, value)}

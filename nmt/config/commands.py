@@ -17,7 +17,7 @@ from nmt.config.schema import (
     StressConfig,
 )
 
-MODEL = "checkpoint file, run folder (its best), or wandb:ENTITY/PROJECT/NAME:ALIAS"
+MODEL = "checkpoint file, run folder (its best checkpoint), or wandb:ENTITY/PROJECT/NAME:ALIAS"
 
 
 @dataclass
@@ -25,13 +25,14 @@ class TrainConfig(Config):
     """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
 
     resume: str | None = key(
-        None, "run folder to resume; auto: hydra.run.dir if it has a run", MACHINE
+        None, "run folder to resume; auto: hydra.run.dir, if it has a checkpoint", MACHINE
     )
     initial_checkpoint: str | None = key(
         None, f"start from the weights and vocabularies of a model: {MODEL}"
     )
     ckpt_path: str | None = key(
-        None, "checkpoint file to resume from in a new folder, with its configuration and overrides"
+        None,
+        "checkpoint file to continue in a new folder, with its configuration and your overrides",
     )
 
 
@@ -39,8 +40,8 @@ class TrainConfig(Config):
 class PhraseBasedConfig:
     """How a phrase-based system is trained and tuned."""
 
-    reordering: int = key(0, "source words that the search may skip; 0: none", minimum=0)
-    tune_sentences: int = key(300, "development sentences to tune weights on; 0: none", minimum=0)
+    reordering: int = key(0, "maximum source words to jump over; 0: no reordering", minimum=0)
+    tune_sentences: int = key(300, "development sentences for tuning; 0: no tuning", minimum=0)
 
 
 @dataclass
@@ -52,7 +53,7 @@ class BaselineConfig(Config):
 
 @dataclass
 class CheckpointConfig(ModelRunConfig):
-    """A command that starts from a checkpoint: overrides of these keys replace stored values."""
+    """Keys of commands that start from a checkpoint; overrides replace the stored values."""
 
     checkpoint: Any = key(MISSING, f"the trained model: {MODEL}; [a,b,c]: an ensemble")
 
@@ -64,8 +65,8 @@ class EvaluateConfig(CheckpointConfig):
     sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
     name: str | None = key(None, "title of the run; null: the training run's title")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
-    stress: StressConfig = key(StressConfig, "joined inputs")
-    report: ReportConfig = key(ReportConfig, "figures and kept sentences")
+    stress: StressConfig = key(StressConfig, "neighbouring sentences joined to longer inputs")
+    report: ReportConfig = key(ReportConfig, "figures, and sentences kept for the page")
     logger: dict[str, Any] = key({}, "Lightning loggers by name (group `logger`)")
 
 
@@ -76,7 +77,7 @@ class LinesConfig(CheckpointConfig):
     tokenised: bool = key(False, "the input holds tokens separated by spaces")
     alignments: str | None = key(
         None,
-        "print the links after each line (pharaoh), or one JSON object per line (json)",
+        "print alignment links after each line (pharaoh), or one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
 
@@ -85,7 +86,7 @@ class LinesConfig(CheckpointConfig):
 class TranslateConfig(LinesConfig):
     """`nmt.translate`: what is printed for each line of standard input."""
 
-    scores: bool = key(False, "print the score of each translation, and a tab, before it")
+    scores: bool = key(False, "print the score and a tab before each translation")
     detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
     heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
 
@@ -95,7 +96,7 @@ class ScoreConfig(LinesConfig):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
     source: str = key(MISSING, "file of source sentences, one per line (plain, .gz, .xz, .zst)")
-    target: str = key(MISSING, "file of their translations, line by line")
+    target: str = key(MISSING, "file of target sentences: line i translates line i of `source`")
 
 
 @dataclass
@@ -103,44 +104,53 @@ class CompareConfig:
     """`nmt.compare`: which runs and systems are compared, and where the page is written."""
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
-    source: str | None = key(None, "source text without runs: one sentence per line, or JSONL")
-    reference: Any = key(None, "its reference translation, or several as [F,G]")
+    source: str | None = key(
+        None, "source text of a test set from files: one sentence per line, or JSONL"
+    )
+    reference: Any = key(None, "reference translation of source, or several as [F,G]")
     systems: Any = key(
         None,
-        "others' output: files as [outputs/*.de], or {NAME: F}; a table (TSV, JSONL) has a column for "
-        "each system; next to runs {NAME: {SET: F}}",
+        "output of other systems: files such as [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} by test "
+        "set; a table (TSV, JSONL) in a list has a column per system",
     )
-    languages: list[str] | None = key(None, "such as [de,en]; null: from the file names")
+    languages: list[str] | None = key(
+        None, "source and target language, such as [de,en]; null: from the file names"
+    )
     lengths: str | None = key(
         None,
-        "what lengths of source lines count: words, characters, tokens, or a column of numbers; null: "
-        "words, or characters of a language without spaces",
+        "unit of source lengths: words, characters, tokens, or a column of numbers; null: words, or "
+        "characters in a language without spaces",
     )
     edges: list[int] | None = key(
-        None, "last length of each bucket of source but the open one; null: by the text", minimum=1
+        None,
+        "maximum length of each length bucket but the open last one; null: from the text",
+        minimum=1,
     )
     short: int | None = key(
-        None, "retention divides by the score at this length; null: by the text", minimum=1
+        None,
+        "length at the start of retention, which is score at long / score at short; null: from the text",
+        minimum=1,
     )
-    long: int | None = key(
-        None, "retention divides the score at this length; null: by the text", minimum=2
-    )
+    long: int | None = key(None, "length at the end of retention; null: from the text", minimum=2)
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     document: str | None = key(
         None, "column of metadata, or of a JSONL source, that names the document of a line"
     )
     domain: str | None = key(
-        None, "column that names the domain of a line: adds curves by domain, and adjusted ones"
+        None,
+        "column that names the domain of a line; adds curves by domain, and domain-adjusted ones",
     )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
-        "scores to test, such as [bleu,chrf] or MODULE.NAME; scores.NAME=F: also the column NAME of a "
-        "TSV or JSONL file; null: all scores of the runs",
+        "scores to test, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs. scores.NAME=F "
+        "adds the column NAME of a TSV or JSONL file",
     )
-    claims: Any = key(None, "claims to decide, a file of conf/claims; writes claims.md")
-    figures: Any = key([], "also figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf"))
+    claims: Any = key(None, "claims to decide: name of a file in conf/claims; writes claims.md")
+    figures: Any = key(
+        [], "formats of extra figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf")
+    )
     wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace there")
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 

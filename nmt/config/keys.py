@@ -9,8 +9,8 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EDGES = (10, 20, 30, 40, 50, 60)  # default last length of each length bucket
-CONFIDENCE = 0.95  # share of the resamples inside an interval
+EDGES = (10, 20, 30, 40, 50, 60)  # default maximum words of each bucket but the open last one
+CONFIDENCE = 0.95  # share of the resamples inside a confidence interval
 
 LIMITS = {
     "minimum": (operator.ge, "at least"),
@@ -22,10 +22,10 @@ LIMITS = {
 # Effects: what a key changes, and therefore which command may change it in an existing run
 WEIGHTS = "weights"  # fixed: the weights and vocabularies fit no other value
 TRAINING = "training"  # what the model learns; ckpt_path may change it
-LENGTH = "length"  # when the training ends; resume may change it, too
-TESTS = "tests"  # search, scores and test sets; resume may change it, too
-MACHINE = "machine"  # devices, folders and output; runs are compared without it
-LOCAL = "local"  # as machine, and evaluations never read it from a checkpoint
+LENGTH = "length"  # when the training ends; resume and ckpt_path may change it
+TESTS = "tests"  # search, scores and test sets; resume and ckpt_path may change it
+MACHINE = "machine"  # devices, folders and output; runs that differ only in these count as equal
+LOCAL = "local"  # like machine; evaluations never read the key from a checkpoint
 INCIDENTAL = (MACHINE, LOCAL)
 RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 
@@ -33,8 +33,8 @@ RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
     """Declares a configuration key: default (value or section), one-line meaning, effect and bounds.
 
-    Without an effect, a key has that of its section. `inside` has the effects of a dictionary's entries.
-    Bounds are `choices`, or any of `LIMITS`; for a list they hold for each item.
+    A key without an effect has the effect of its section. The bound `inside` has the effects of a
+    dictionary's entries. The other bounds, for each item of a list, are `choices` or any of `LIMITS`.
     """
     metadata = {"meaning": meaning, "effect": effect, **bounds}
     if isinstance(default, type):
@@ -88,7 +88,7 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
 
 @functools.cache
 def effect_of(schema: type, path: str, section: str = TRAINING) -> str:
-    """Returns the effect of a dotted key; a key that is not declared has that of its section."""
+    """Returns the effect of a dotted key; an undeclared key has the effect of its section."""
     name, _, rest = path.partition(".")
     entry = {entry.name: entry for entry in dataclasses.fields(schema)}.get(name)
     if entry is None:

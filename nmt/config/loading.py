@@ -34,7 +34,8 @@ def load(composed: Any) -> Any:
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    # Groups add keys of a training run to an evaluation; `apply_overrides` refuses them as overrides.
+    # Groups may add keys of a training run to an evaluation. `apply_overrides` refuses overrides of
+    # these keys.
     check_bounds(config, closed=not isinstance(config, CheckpointConfig))
     return config
 
@@ -53,7 +54,7 @@ def load_plain(values: Mapping[str, Any]) -> TrainConfig:
 
 
 def type_texts(data: DataConfig) -> None:
-    """Turns the sections that describe a text into `TextConfig`s; raises InputError."""
+    """Turns sections that describe a text into `TextConfig`s; raises InputError for a wrong one."""
     data.train, data.valid = (
         section(TextConfig, getattr(data, part), f"data.{part}.") for part in ("train", "valid")
     )

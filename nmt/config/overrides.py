@@ -36,8 +36,8 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. Keys that
-    differ, and keys set by the files of the groups in the overrides, replace the stored values.
+    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. The
+    stored values of keys that differ, and of keys in the files of overridden groups, are replaced.
 
     Args:
         stored: configuration of the checkpoint; not changed.
@@ -48,7 +48,8 @@ def apply_overrides(
         The configuration, and the overrides of a command that composes it.
 
     Raises:
-        InputError: for a key or group that the command cannot change, or another experiment or regime.
+        InputError: for a key or group that the command cannot change, and for an experiment or regime
+            that is not the stored one.
     """
     schema: Any = type(composed)
     parsed = OverridesParser.create().parse_overrides(list(overrides))
@@ -98,7 +99,7 @@ def _search_path() -> list[str]:
 
 
 def _options(group: str) -> list[str]:
-    """Returns the options of a config group, in `conf/` and the user's own folders; [] for a key."""
+    """Returns a config group's options in `conf/` and the user's own folders; [] if it is a key."""
     loader: Any = GlobalHydra.instance().config_loader()
     return list(loader.get_group_options(group, overrides=_search_path()))
 
@@ -133,7 +134,7 @@ def _compose(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
-    """Returns the keys that are set by the files of chosen options, and by files that these include."""
+    """Returns the keys set by the files of chosen options, and by the files that those files include."""
     names: set[str | None] = set()
     for each in groups:
         names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}
@@ -177,10 +178,10 @@ def _without(words: Iterable[str], paths: Iterable[str]) -> list[str]:
 
 
 def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -> None:
-    """Refuses values that weights do not fit, or that change the end of a resumed run.
+    """Refuses values that the weights do not fit and, if `resumed`, values that change the training.
 
     Raises:
-        InputError: naming the first such key, its value and the one it had.
+        InputError: naming the first such key, its new value and its old value.
     """
     for path, (old, new) in differences(before, now).items():
         effect = effect_of(TrainConfig, path)
@@ -193,7 +194,7 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Returns both values of each dotted key that differs, `regime` and `experiment` first."""
+    """Returns the old and new value of each dotted key that differs; first `regime`, `experiment`."""
     old, new = flatten(before), flatten(now)
     paths = sorted(old | new, key=lambda path: (path not in ("regime", "experiment"), path))
     return {
@@ -202,7 +203,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[
 
 
 def is_within(path: str, prefixes: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `prefixes`, or inside a section that is one of them.
+    """Whether a dotted key is one of `prefixes`, or inside a section that is one of `prefixes`.
 
     >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
     (True, False)

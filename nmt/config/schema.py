@@ -29,7 +29,7 @@ class TextConfig:
     )
     documents: str | None = key(
         None,
-        "file of a test set that names the document of each line; intervals then resample documents",
+        "file that names the document of each line of a test set; the bootstrap then draws documents",
     )
     tokenised: bool = key(False, "the files are already tokenised: split them at spaces only")
     files: list[str] | None = key(
@@ -48,7 +48,7 @@ class TextConfig:
     )
     skip: int | None = key(None, "pairs to skip at the start", minimum=1)
     pairs: int | None = key(
-        None, "maximum number of pairs to read, or number to draw from the grammar", minimum=1
+        None, "maximum number of pairs to read, or number of pairs to draw (grammar)", minimum=1
     )
 
 
@@ -56,7 +56,9 @@ class TextConfig:
 class FilterConfig:
     """Filters of training pairs; all off by default."""
 
-    length_ratio: float = key(0.0, "maximum length ratio of the sides, in words; 0: any", minimum=0)
+    length_ratio: float = key(
+        0.0, "maximum ratio of the words of the longer and the shorter side; 0: no limit", minimum=0
+    )
     identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(
         "none",
@@ -79,12 +81,12 @@ class DataConfig(HeldOutConfig):
     """The text of an experiment, and how it is cut into batches."""
 
     title: str = key("text", "the corpus' name in tables and figures")
-    languages: list[str] = key(["en", "fr"], "source and target, as Moses names them", WEIGHTS)
-    train: Any = key({}, "training pairs, with the keys of `TextConfig`")
-    valid: Any = key({}, "development pairs, with the same keys")
+    languages: list[str] = key(["en", "fr"], "source and target language (Moses codes)", WEIGHTS)
+    train: Any = key({}, "training pairs, described by keys such as source and target")
+    valid: Any = key({}, "development pairs, described by the same keys as `data.train`")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     max_length: int = key(
-        50, "longest training sentence, in words of either side before any subword split", minimum=1
+        50, "maximum words of either side of a training pair, before any subword split", minimum=1
     )
     batch_size: int = key(80, "pairs per update, over all devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
@@ -92,7 +94,11 @@ class DataConfig(HeldOutConfig):
         "replaces batch_size: maximum tokens per update (number of pairs times longest sentence)",
         minimum=1,
     )
-    pool: int = key(20, "number of batches whose pairs are sorted by length together", minimum=1)
+    pool: int = key(
+        20,
+        "batches per pool: the pairs of a pool are sorted by length, then cut into batches",
+        minimum=1,
+    )
     reverse_source: bool = key(
         False,
         "the encoder reads the last source word first; alignments keep the order of the text",
@@ -100,7 +106,7 @@ class DataConfig(HeldOutConfig):
     )
     pool_order: str = key(
         "ascending",
-        "order of a pool's batches: by length or random",
+        "order of a pool's batches: shortest sentences first, or random",
         choices=("ascending", "random"),
     )
     workers: int = key(0, "extra processes that prepare batches; 0: none", MACHINE, minimum=0)
@@ -117,7 +123,7 @@ class TokenizerConfig:
     target_size: int = key(30000, "target vocabulary size, in words or subwords", minimum=1)
     joint: bool = key(False, "one vocabulary of source_size for both languages")
     normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
-    characters: bool = key(False, "each character of scripts without spaces is a token")
+    characters: bool = key(False, "in scripts without spaces, each character is a token")
 
 
 # The model and its training
@@ -131,33 +137,33 @@ class ModelConfig:
 
     _target_: str = key("nmt.models.RNNsearch", "class of the Lightning module")
     encoder: dict[str, Any] | None = key(
-        None, "the encoder; null: bidirectional; RNNencdec: forward"
+        None, "the encoder; null: bidirectional for RNNsearch, forward for RNNencdec"
     )
-    unit: dict[str, Any] | None = key(None, "unit of encoder and decoder; null: gated")
-    attention: dict[str, Any] | None = key(None, "source positions attended to; null: all")
+    unit: dict[str, Any] | None = key(None, "recurrent unit of encoder and decoder; null: gated")
+    attention: dict[str, Any] | None = key(None, "source positions to attend to; null: all")
     scoring: dict[str, Any] | None = key(None, "scoring function of the attention")
     state_input: str = key(
         "previous",
-        "word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
+        "target word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
     init: str = key("glorot", "initialisation of the weights", TRAINING, choices=INITS)
     dropout: float = key(0.0, "dropout of embeddings and readouts", TRAINING, minimum=0, below=1)
     recurrence: str = key(
         "fused",
-        "plain: readable loop under autograd; fused: own backward over the whole sentence",
+        "plain: readable loop, differentiated by autograd; fused: own backward pass over a whole sentence",
         TRAINING,
         choices=("plain", "fused"),
     )
     kernels: bool | str = key(
         "auto",
-        "Triton kernels on a GPU, if they compute correctly; auto: if they are faster",
+        "Triton kernels on a GPU, if they compute correctly; auto: only if faster",
         MACHINE,
         choices=("auto", True, False),
     )
     graphs: bool | str = key(
         "auto",
-        "replay each update on a GPU from a CUDA graph; auto: if it is faster",
+        "replay each update from a CUDA graph on a GPU; auto: only if faster",
         MACHINE,
         choices=("auto", True, False),
     )
@@ -182,9 +188,9 @@ class OptimizerConfig:
     )
 
 
-# Arguments of `pytorch_lightning.Trainer`, with its names and values; any other can be added. Only
-# `precision: auto` is not Lightning's: bf16-mixed if the device multiplies bf16 faster, otherwise
-# 32-true.
+# Arguments of `pytorch_lightning.Trainer`; users can add any other argument. All names and values are
+# Lightning's except `precision: auto`, which means bf16-mixed if the device multiplies bf16 faster,
+# otherwise 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
     "val_check_interval": 200,  # batches between two validations
@@ -214,12 +220,14 @@ class SearchConfig:
     beam_size: int = key(12, "hypotheses kept per sentence; 1: greedy", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
     max_ratio: float = key(3.0, "maximum translation length, in symbols per source symbol", above=0)
-    min_ratio: float = key(0.0, "minimum translation length, in words per source symbol", minimum=0)
-    length_penalty: float = key(0.0, "p in the score, log-probability / length^p", minimum=0)
+    min_ratio: float = key(
+        0.0, "minimum translation length without </s>, in symbols per source symbol", minimum=0
+    )
+    length_penalty: float = key(0.0, "p in the score: log-probability / length^p", minimum=0)
     batch_size: int = key(64, "sentences translated at a time", minimum=1)
     replace_unk: str = key(
         "none",
-        "replacement of <unk>: the attended source word, or its translation in the learnt dictionary",
+        "replace <unk> by the attended source word (copy), or by its translation in the model's dictionary",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -230,21 +238,27 @@ class EvaluationConfig:
 
     attention: str = key(
         "as_trained",
-        "attention weights in nmt.evaluate, translate and score: all equal, only the largest, or "
-        "shifted by one position",
+        "attention weights in nmt.evaluate, translate and score: as_trained, all equal (uniform), only "
+        "the largest (argmax), or shifted by one position",
         choices=INTERVENTIONS,
     )
-    valid_sentences: int = key(200, "pairs translated for BLEU at each validation", minimum=0)
+    valid_sentences: int = key(
+        200, "development pairs translated for BLEU at each validation", minimum=0
+    )
     scores: list[str] | None = key(
         None,
-        "scores beside BLEU, such as [chrf,ter], [default,ter], or your own as MODULE.NAME; null: "
-        "default, without ter",
+        "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as MODULE.NAME; null: "
+        "default (all but ter)",
     )
     edges: list[int] | None = key(
-        None, f"last length of each bucket except the open one; null: {list(EDGES)}", minimum=1
+        None,
+        f"maximum words of each length bucket but the open last one; null: {list(EDGES)}",
+        minimum=1,
     )
     resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
-    train_sample: int = key(3000, "training pairs for train.nll_per_sentence; 0: none", minimum=0)
+    train_sample: int = key(
+        3000, "training pairs to measure train.nll_per_sentence on; 0: none", minimum=0
+    )
 
     def __post_init__(self) -> None:
         self.edges = list(EDGES) if self.edges is None else self.edges
@@ -254,8 +268,10 @@ class EvaluationConfig:
 class StressConfig:
     """Neighbouring sentences joined to longer inputs (`+stress=position`)."""
 
-    positions: list[int] = key([], "numbers of sentences per input; scores by position", minimum=2)
-    pairs: int = key(480, "sentences per test set to join", minimum=1)
+    positions: list[int] = key(
+        [], "numbers of sentences joined to one input, scored by position in it", minimum=2
+    )
+    pairs: int = key(480, "maximum sentences of a test set to join", minimum=1)
 
 
 @dataclass
@@ -265,7 +281,8 @@ class PageConfig:
     sentences: int = key(60, "sentences per test set whose alignments are stored", minimum=0)
     live: bool | str = key(
         "auto",
-        "models that translate in the page; auto: one run per group, up to 12 MB in total",
+        "put trained models into the page, which then translates in the browser: one run per group; auto: "
+        "at most 12 MB in total",
         choices=("auto", True, False),
     )
 
@@ -278,7 +295,7 @@ class ReportConfig(PageConfig):
     figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
 
 
-# The whole
+# The whole configuration
 
 
 @dataclass
@@ -287,7 +304,7 @@ class ModelRunConfig:
 
     threads: int | str = key(
         "auto",
-        "CPU threads per process; auto: by the cores and the size of the layers",
+        "CPU threads per process; auto: chosen by the cores and the size of the layers",
         LOCAL,
         minimum=1,
     )
@@ -307,17 +324,19 @@ class Config(ModelRunConfig):
     experiment: str = key("custom", "row of the paper's Table 1 that this run reproduces")
     regime: str = key("laptop", "scale of the run", choices=("tiny", "laptop", "gpu", "paper"))
     seed: int = key(
-        1, "seed of initialisation, order of the data and dropout", minimum=0, maximum=2**32 - 1
+        1, "seed of initialisation, data order and dropout", minimum=0, maximum=2**32 - 1
     )
     tags: list[str] = key([], "tags of the run in W&B", MACHINE)
     model: ModelConfig = key(ModelConfig, "the model", WEIGHTS)
     tokenizer: TokenizerConfig = key(TokenizerConfig, "the tokenizer", WEIGHTS)
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
-    callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each a `_target_`")
-    stress: StressConfig = key(StressConfig, "joined inputs", TESTS)
-    report: ReportConfig = key(ReportConfig, "figures and kept sentences", MACHINE)
-    logger: dict[str, Any] = key({}, "Lightning loggers by name, each a `_target_`", LOCAL)
+    callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each with a `_target_`")
+    stress: StressConfig = key(
+        StressConfig, "neighbouring sentences joined to longer inputs", TESTS
+    )
+    report: ReportConfig = key(ReportConfig, "figures, and sentences kept for the page", MACHINE)
+    logger: dict[str, Any] = key({}, "Lightning loggers by name, each with a `_target_`", LOCAL)
 
 
 def class_name(target: str) -> str:
@@ -333,7 +352,7 @@ OmegaConf.register_new_resolver("class_name", class_name, replace=True)
 
 
 def scoring_of(model: ModelConfig) -> str | None:
-    """Returns the class name of a model's scoring function; None without one."""
+    """Returns the dotted class name of a model's scoring function; None if it has no scoring function."""
     return (model.scoring or {}).get("_target_")
 
 
