@@ -28,8 +28,8 @@ class Batch(NamedTuple):
         target_mask: (B, T) bool, as `source_mask`.
         rows: (B,) int64, index of each pair in its split.
         weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
-        words: () int64, number of target words, the divisor of NLL per word: the words of each
-            sentence and one for its END. With subwords, fewer than the real positions of `target`.
+        words: () int64, number of target words, the divisor of NLL per word; each END counts as a
+            word. With subwords, there are fewer words than real positions in `target`.
     """
 
     source: Tensor
@@ -46,12 +46,12 @@ class Batch(NamedTuple):
         return self.source, self.source_mask, self.target, self.target_mask
 
     def move_to(self, device: torch.device | str) -> Batch:
-        """Returns the batch on another device. It is not called `to`, which Lightning would call."""
+        """Returns the batch on `device`. Lightning would call this method if its name were `to`."""
         return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As arrays: torch passes each tensor to another process as an open file, which for tensors of
-        # this size takes several times as long as copying them.
+        # Sends arrays to other processes: torch would send each tensor as an open file, which takes
+        # several times as long as copying tensors of this size.
         return _from_arrays, ([tensor.numpy(force=True) for tensor in self],)
 
 

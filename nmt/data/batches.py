@@ -20,10 +20,10 @@ Integers = npt.NDArray[np.integer]
 
 
 def shuffle(count: int, *seeds: int) -> Integers:
-    """Returns a permutation of 0 … count - 1: the numbers sorted by a hash of number and seeds.
+    """Returns a permutation of 0 … count - 1: the numbers sorted by a hash of each number and `seeds`.
 
-    The random numbers of a library may change with its version, which would change the order of the
-    data within a resumed run.
+    A library's random numbers may differ between versions. This hash stays the same, so that a resumed
+    run keeps the order of its data.
     """
     state = np.zeros(1, np.uint64)
     for seed in seeds:
@@ -41,20 +41,20 @@ def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class TrainingSchedule:
-    """The rows of every update of a training run.
+    """The rows (indices of training pairs) of every update of a training run.
 
-    An update has a fixed number of sentences, or a bounded number of tokens. By tokens, a batch of n
-    pairs counts as n times its longest sentence of either side, END included, so that padding
-    counts. All pools then have the same number of pairs, enough for `pool` batches on average; their
-    number of batches depends on the lengths, and the batches of a pool are filled evenly. A pair that
-    exceeds `batch_size` forms its own batch.
+    An update has a fixed number of sentences, or a bounded number of tokens. The tokens of a batch of n
+    pairs are n times the length of its longest sentence on either side, END included, so that padding
+    counts. With bounded tokens, all pools have the same number of pairs, enough for `pool` batches on
+    average. How many batches a pool has depends on the lengths; its batches are filled evenly. A pair
+    with more than `batch_size` tokens forms its own batch.
 
     Args:
-        sizes: (pairs, 2) length of source and target of every pair.
+        sizes: (pairs, 2) lengths of source and target of every pair.
         batch_size: sentences (or maximum tokens) per update, over all devices and accumulated
             micro-batches.
-        pool: number of batches whose pairs are sorted together; at most those of one epoch, so that
-            no batch holds a pair twice unless it is larger than the training set.
+        pool: number of batches whose pairs are sorted together. It is limited to one epoch, so that
+            no batch holds a pair twice, unless the batch is larger than the training set.
         order: `ascending` takes the batches of a pool from the shortest to the longest, `random` in
             an order drawn from the seed.
         seed: seed of the data order.
@@ -83,8 +83,8 @@ class TrainingSchedule:
         else:
             self.pool_pairs = max(1, min(pool, len(sizes) // batch_size)) * batch_size
         self._starts = [0]  # first update of each pool, computed as needed
-        self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # last pool and its batches
-        self.first_pool = len(self._batches(0))  # number of updates
+        self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # pool that was cut last, and its batches
+        self.first_pool = len(self._batches(0))  # number of updates of the first pool
 
     def rows(self, update: int) -> Rows:
         """Returns the rows of update number `update` (from 0), shortest first."""
@@ -95,7 +95,7 @@ class TrainingSchedule:
         """Returns the rows of micro-batch `micro` (of `accumulate`) of an update on `rank` (of `world`).
 
         Each of the n shares takes every n-th row of the sorted batch, so that all shares have about the
-        same lengths. Together they are the batch.
+        same lengths. Together the shares are the batch.
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]
 
@@ -106,7 +106,7 @@ class TrainingSchedule:
         return (pool * self.pool_pairs + before) / len(self._sizes)
 
     def by_size(self) -> list[int]:
-        """Returns the updates of the first pool by the memory they need, the largest last."""
+        """Returns the updates of the first pool, sorted by the memory that they need, the largest last."""
 
         def entries(update: int) -> int:
             rows = self.rows(update)
@@ -146,10 +146,13 @@ class TrainingSchedule:
         return self._cut[1]
 
     def _limits(self, longer: Integers) -> Sequence[int]:
-        """Returns where to cut the sorted pairs of a pool; `longer`: lengths of their longer sides."""
+        """Returns the indices at which to cut the sorted pairs of a pool.
+
+        `longer` has the length of each pair's longer side.
+        """
         if not self.by_tokens:
             return range(self.batch_size, len(longer), self.batch_size)
-        # The smallest limit with the same number of batches fills all of them evenly.
+        # The smallest limit of tokens that gives the same number of batches fills all batches evenly.
         count = len(_fill(longer, self.batch_size))
         limits = range(1, self.batch_size + 1)
         limit = limits[
@@ -159,7 +162,7 @@ class TrainingSchedule:
 
 
 def _fill(longer: Integers, tokens: int) -> list[int]:
-    """Returns where batches start if each takes as many of the sorted sentences as fit."""
+    """Returns the index where each batch starts if it takes as many sorted sentences as fit."""
     starts = []
     start = 0
     while start < len(longer):
@@ -180,20 +183,20 @@ def evaluation_batches(
 ) -> list[Rows]:
     """Groups sentences into batches of similar length; a rank gets every `world`-th batch.
 
-    The batches do not depend on the number of ranks: each sentence is padded and rounded in the same
-    way, and none is repeated or left out. The longest come first, so that a run that needs too much
-    memory fails at once. Sentences of equal length keep their order.
+    The batches are the same for any number of ranks, so that the padding and rounding of a sentence
+    are the same, too. No sentence is repeated or left out. The longest sentences come first, so that a
+    run that needs too much memory fails at once. Sentences of equal length keep their order.
 
     Args:
         lengths: (sentences,) lengths, or (sentences, 2) length of source and target.
         batch_size: sentences per batch; the last one may have fewer.
         rank: rank of this process.
         world: number of processes.
-        apart: number of sentences at the start that share no batch with the others.
+        apart: the first `apart` sentences share no batch with later sentences.
 
     Returns:
-        Sentence indices of each batch. A rank without a share gets one empty batch, since
-        the other ranks wait for its sums.
+        Sentence indices of each batch of this rank. A rank without sentences gets one empty batch,
+        since the other ranks wait for its sums.
     """
     keys = -np.asarray(lengths, np.int64)
     order = np.lexsort(keys.T[::-1] if keys.ndim > 1 else keys[None]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Caches prepared text on disk: built once, atomically, on all cores; read memory-mapped."""
+"""Caches prepared text on disk: builds it once, atomically, on all cores; reads it memory-mapped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
 CHECKSUM = "checksum"  # entry of facts.json; a cache without it is read, too
-MANY = 20  # with fewer chunks, starting processes takes longer than it saves
+MANY = 20  # chunks; with fewer, starting processes takes longer than it saves
 _function: Callable[[Any], Any]  # function of a worker process
 
 
@@ -47,8 +47,8 @@ class Stored(NamedTuple):
 def filling(cache: Path, name: str) -> Iterator[Path | None]:
     """Yields a folder to fill with `write_rows` and `write_facts`; None if `cache/name` exists.
 
-    The folder is a temporary one, which is renamed when the block has ended. With several processes,
-    one fills it and the others wait.
+    The folder is temporary; it is renamed to `cache/name` when the block has ended. If several
+    processes want to fill it, one process does and the other processes wait.
 
     Args:
         cache: folder of prepared text.
@@ -102,12 +102,12 @@ def read_stored(cache: Path, name: str) -> Stored:
 
 
 def write_facts(folder: Path, facts: Facts) -> None:
-    """Writes facts about the rows of a folder, which `write_rows` has written."""
+    """Writes facts about the rows that `write_rows` has written into a folder."""
     write_json(folder / FACTS, {**facts, CHECKSUM: _checksum(folder, facts)})
 
 
 def _checksum(folder: Path, facts: Facts) -> str:
-    """Returns a digest of the facts and the size of the rows, which is cheap."""
+    """Returns a digest of the facts and of the size (not the content) of the file of rows."""
     content = json.dumps([(folder / ROWS).stat().st_size, facts], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -115,7 +115,7 @@ def _checksum(folder: Path, facts: Facts) -> str:
 def write_rows(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes rows into a folder batch by batch, shows the stage, returns the rows memory-mapped."""
+    """Writes rows into a folder batch by batch with a progress bar; returns them memory-mapped."""
     with (
         Stage(title, unit="pair") as stage,
         pa.OSFile(str(folder / ROWS), "wb") as file,
@@ -133,7 +133,7 @@ def open_rows(folder: Path) -> pa.Table:
 
 
 def map_chunks(function: Callable[[Chunk], Done], chunks: Iterable[Chunk]) -> Iterator[Done]:
-    """Yields `map(function, chunks)` in order; for many chunks, one process per core computes.
+    """Yields `map(function, chunks)` in order; uses one process per core if there are many chunks.
 
     Only a few chunks are in memory at a time.
     """

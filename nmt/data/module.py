@@ -18,10 +18,10 @@ from nmt.utils.environment import follow_parent
 
 
 class TranslationData(pl.LightningDataModule):
-    """Batches for training and validation, each rank's own share.
+    """Batches for training, validation and tests; each rank gets its own share.
 
-    The Trainer needs `use_distributed_sampler=False`, since the shares are cut here. A pool may span
-    the end of an epoch.
+    The Trainer needs `use_distributed_sampler=False`, since this class selects the shares. A pool may
+    span the end of an epoch.
 
     Args:
         prepared: the text.
@@ -44,7 +44,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's share of two updates of the first pool: of median size, and the largest."""
+        """Returns this rank's share of the median and of the largest update of the first pool."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()
@@ -71,8 +71,8 @@ class TranslationData(pl.LightningDataModule):
     def val_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the development pairs; the pairs to translate come first.
 
-        Beam search takes as long for few sentences as for many, so these pairs share batches of
-        their own.
+        Beam search takes about as long for a batch with few sentences to translate as for a batch
+        with many, so the pairs to translate have their own batches.
         """
         return self._evaluation(self.prepared.valid, self.config.evaluation.valid_sentences)
 
@@ -91,14 +91,14 @@ class TranslationData(pl.LightningDataModule):
 
     def _loader(self, batches: Any, **options: Any) -> DataLoader[Batch]:
         on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
-        # A loader draws a seed at its start. From the global generator, this would change dropout with
-        # the number of validations and restarts.
+        # A loader draws a seed when it starts. If it used the global generator, dropout would depend
+        # on the number of validations and restarts.
         generator = torch.Generator()
         return Loader(batches, batch_size=None, pin_memory=on_gpu, generator=generator, **options)
 
 
 class Loader(DataLoader[Batch]):
-    """A loader that Lightning treats as resumable: it needs no state but the trainer's update."""
+    """A loader that Lightning treats as resumable; it needs no state except the trainer's update."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
@@ -126,8 +126,9 @@ class EpochSampler(Sampler[int]):
 class MicroBatches(Dataset[Batch]):
     """Item n: this rank's share of micro-batch n % accumulate of update n // accumulate.
 
-    Lightning divides each loss by `accumulate` and DDP averages the gradients of the ranks. A batch's
-    weight undoes both, so that the sum is the gradient of the mean loss over the update's sentences.
+    Lightning divides each loss by `accumulate`, and DDP averages the gradients of the ranks. The weight
+    of a batch undoes both divisions, so that the accumulated gradient is the gradient of the mean loss
+    over the sentences of the update.
     """
 
     def __init__(
@@ -149,8 +150,8 @@ class MicroBatches(Dataset[Batch]):
         rows = self.schedule.share(update, micro, self.accumulate, self.rank, self.world)
         if len(rows):
             return self.train.batch(rows, self.world * self.accumulate / len(sentences))
-        # The other ranks wait for this rank's gradient: a sentence whose words are all masked has a
-        # zero gradient.
+        # The other ranks wait for this rank's gradient. A sentence whose words are all masked gives a
+        # gradient of zero.
         batch = self.train.batch(sentences[:1], 0.0)
         masked, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
         return batch._replace(target_mask=masked, rows=batch.rows[:0], words=none)

@@ -27,7 +27,7 @@ class Pairs:
 
     `pairs[i]` is a dictionary: `source` and `target` (lists of words), `source_ids` and
     `target_ids` (int arrays, with END), and the other columns of the rows: `line` (index of the pair in
-    its source, from 0), `alignment` (Pharaoh format, or None), and `target_text` (raw; None in
+    the original text, from 0), `alignment` (Pharaoh format, or None), and `target_text` (raw; None in
     training pairs).
 
     Args:
@@ -35,14 +35,14 @@ class Pairs:
         rows: tokenised pairs (`nmt.data.preparation`) with their ids (`encode`), which may be
             memory-mapped.
         vocabularies: the vocabularies that encoded source and target.
-        counts: statistics of the text, including pairs that are too long: `empty` (pairs without a
-            row), words of each side and their share of `<unk>`; for training text also the pairs
-            dropped by each filter, and the distinct words of each side if they were counted.
+        counts: statistics of the text, pairs that are too long included: `empty` (number of pairs
+            without a row), number of words and share of `<unk>` of each side; for training text also
+            the number of pairs that each filter drops and, if counted, distinct words of each side.
         fingerprint: changes whenever a row may change.
         max_words: drop pairs with a longer side; None: keep all.
 
     Attributes:
-        counts: as above, with `pairs` (kept) and `too_long` (dropped) before the others.
+        counts: the argument, after two numbers of pairs: `pairs` (kept) and `too_long` (dropped).
         kept: (pairs,) indices of the rows that are kept.
         words: (pairs, 2) numbers of words of source and target, without END.
         sizes: (pairs, 2) numbers of ids of source and target, with END.
@@ -62,7 +62,7 @@ class Pairs:
         self.fingerprint = fingerprint
         self._batches = rows.to_batches()
         self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
-        # views without copies; reading each row by pyarrow takes many times as long
+        # views without copies; reading row by row with pyarrow takes many times as long
         self._ids = [
             [
                 (ids.offsets.to_numpy(), ids.values.to_numpy())

@@ -1,8 +1,9 @@
 """Tokenises, filters and encodes text once, then reads it memory-mapped from the cache.
 
 The cache has two kinds of folders: `text-*` with a tokenised text, and `pairs-*` with filtered and
-encoded training text and its vocabularies. The cap on length is applied when these are opened, and
-test sets are encoded in memory, so that runs which differ only in these share their cache.
+encoded training text and its vocabularies. `data.max_length` is applied when a folder is opened, and
+development and test sets are encoded in memory. Runs that differ only in their maximum length or in
+these sets therefore share the cached training text.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Prepared:
     """The prepared text of a run.
 
     Attributes:
-        train: pairs within the cap on length.
+        train: training pairs within `data.max_length`.
         valid: development pairs.
         test: test sets by name, in the order of the configuration.
     """
@@ -64,7 +65,7 @@ class Prepared:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """Learnt from the filtered training text before the cap on length; or given."""
+        """Given, or learnt from the filtered training text before `data.max_length` is applied."""
         return self.train.vocabularies
 
     @property
@@ -73,7 +74,7 @@ class Prepared:
         return digest(self.train.fingerprint, self.valid.fingerprint)
 
     def identified(self) -> dict[str, Any]:
-        """Returns the fingerprints for results.json: of the training text and of each test set."""
+        """Returns the fingerprints for results.json: `training` (with development text) and `test`."""
         sets = {name: pairs.fingerprint for name, pairs in self.test.items()}
         return {"training": self.fingerprint, "test": sets}
 
@@ -126,7 +127,7 @@ def tokenise_text(
     """Tokenises the text of a section `key`, such as `data.test.mine`, or reads it from the cache.
 
     Returns:
-        Rows with the columns `line` (index in the source, from 0), `source` and `target` (tokens joined
+        Rows with the columns `line` (index of the pair, from 0), `source` and `target` (tokens joined
         by spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and
         `target_text` (raw; null in training text). Facts: `empty` (pairs dropped because a side has no
         words) and `fingerprint` (changes whenever a row may change).
@@ -229,14 +230,14 @@ def training_pairs(
 
 
 def held_out_pairs(name: str, text: Stored, vocabularies: Vocabularies) -> Pairs:
-    """Development or test pairs, all of them, encoded in memory."""
+    """Returns all pairs of a development or test set, encoded in memory."""
     rows = encode(text.rows.combine_chunks(), vocabularies)
     counts = {"empty": text.facts["empty"], **count_words(rows)}
     return Pairs(name, rows, vocabularies, counts, text.facts["fingerprint"])
 
 
 def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str, int]]:
-    """Applies all filters, and counts the pairs that each filter drops from the remaining ones.
+    """Applies the filters one after the other, and counts the pairs that each filter drops.
 
     Duplicates are recognised by a 64-bit hash: the probability that any two of 40 million different
     pairs share a hash is 4 in 100,000.
@@ -279,7 +280,7 @@ def _select(rows: pa.Table, kept: Array) -> Iterator[pa.RecordBatch]:
 def _learn(
     rows: pa.Table, kept: Array, tokenizer: TokenizerConfig
 ) -> tuple[Vocabularies, dict[str, int]]:
-    """Learns the vocabularies of both sides; also counts the distinct words of each."""
+    """Learns the vocabularies of both sides, and counts the distinct words of each side."""
     types = {}
 
     def learn(sides: Sequence[str], size: int) -> Vocabulary:

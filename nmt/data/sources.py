@@ -20,9 +20,10 @@ from nmt.text.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
-# Last length of each bucket of `grammar: by_length`; another list would change the corpus.
+# Maximum words of each bucket of `grammar: by_length`; other values would change the corpus.
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
-# Seeds of the built-in corpus. Settings of the laptop regime were chosen on test sets of seed 1.
+# Seeds of the built-in corpus. Test sets have their own seed, since settings of the laptop regime were
+# chosen on test sets of seed 1.
 SEED, TEST_SEED = 1, 2
 SIDES = ("source", "target")
 CHUNK = 1_000  # pairs per chunk
@@ -53,7 +54,7 @@ def digest(*values: Any) -> str:
 def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     """Opens the text of a section of the configuration.
 
-    `key` is its name, such as `data.test.mine`, which selects the split of the grammar.
+    `key` is the name of the section, such as `data.test.mine`; it selects the grammar's split.
 
     Raises:
         InputError: if the section names no text, two texts, or a text that cannot be opened.
@@ -116,9 +117,9 @@ def _chunks(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: int | None) -> Source:
     """Opens a split of a data set in a folder of `save_to_disk`, the library's cache, or the hub.
 
-    It has one column per language, or a column `translation` with an entry per language.
+    The data set has one column per language, or a column `translation` with an entry per language.
     """
-    import datasets  # takes more than a second
+    import datasets  # the import takes more than a second
 
     arguments = {"split": "train", **(text.hub or {})}
     folder = Path(str(arguments.get("path"))).expanduser()
@@ -128,7 +129,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # Depends on a saved set's content, or a published set's commit: the same on every machine
+        # The same on every machine: depends on a saved set's content or a published set's commit
         fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types
@@ -174,7 +175,7 @@ def _open_grammar(
 def _draw(
     numbers: Sequence[int], seed: int, split: str, by_length: bool, reverse: bool
 ) -> list[Pair]:
-    """Draws pairs from the grammar by number; `by_length` fills all length buckets equally."""
+    """Draws the pairs with these numbers from the grammar; `by_length`: equally many per bucket."""
     pairs = [
         grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
         if by_length

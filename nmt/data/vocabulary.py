@@ -1,8 +1,8 @@
 """The special symbols and the vocabularies: a shortlist of words, or subwords.
 
-Ids: 0 ends a sentence (`</s>`), 1 stands for every word outside the shortlist (`<unk>`), words or
-subwords follow. The two special symbols are ids and never parsed from text: a word `<unk>` in the text
-is an ordinary word.
+Id 0 ends a sentence (`</s>`), id 1 stands for every word outside the shortlist (`<unk>`), and words or
+subwords follow. These two ids are never parsed from text: a word `<unk>` in the text is an ordinary
+word.
 """
 
 from __future__ import annotations
@@ -181,14 +181,14 @@ def _text(symbols: str) -> str:
 
 
 def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
-    """Rebuilds a vocabulary from its `state`, from a checkpoint or a cache."""
+    """Rebuilds a vocabulary from its `state()`, as stored in a checkpoint or a cache."""
     if state["kind"] == WORDS:
         return WordVocabulary(state["words"])
     return BpeVocabulary(state["model"])
 
 
 def mark_unknown(words: Iterable[str | None]) -> list[str]:
-    """Replaces None, an unknown word of `Vocabulary.words_of`, by `<unk>`."""
+    """Replaces each None, which is an unknown word in `Vocabulary.words_of`, by `<unk>`."""
     return [UNKNOWN_SYMBOL if word is None else word for word in words]
 
 

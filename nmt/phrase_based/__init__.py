@@ -1,1 +1,1 @@
-"""A phrase-based system (Koehn et al., 2003) as a baseline, by Thot (extra `phrase-based`)."""
+"""A phrase-based baseline (Koehn et al., 2003) with the library Thot (extra `phrase-based`)."""

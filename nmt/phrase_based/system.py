@@ -1,9 +1,9 @@
 """Trains Thot's phrase-based system, and translates with it.
 
 The trainer of sil-machine does what Moses' train-model.perl does: word alignment in both directions,
-a symmetrised phrase table and a trigram language model of the target side. Its own tuning would use
-training pairs and reload the model for every set of weights, so `nmt.phrase_based.training` replaces
-it.
+a symmetrised phrase table and a trigram language model of the target side. The trainer's own tuning
+would use training pairs and reload the model for every set of weights, so
+`nmt.phrase_based.training` tunes instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXTRA = "phrase-based"
 PHRASE_TABLE = "model.ttable"
 OPTIONS = 10  # translations per source phrase that the search considers
 STACK = 10  # hypotheses in each stack of the search
-MAX_PHRASE_WORDS = 20  # source words; sil-machine extracts phrases of at most 10
+MAX_PHRASE_WORDS = 20  # maximum source words of a phrase; sil-machine extracts at most 10
 BATCH = 32  # sentences per step of the progress bar
 SIDES = ("source", "target")
 ALIGNER = "hmm"  # word aligner for the extraction of phrases
@@ -39,7 +39,7 @@ WEIGHTS = (
     "sentence_length",
 )
 """Thot's features, in its order; `words` and `target_phrase_length` may have either sign."""
-START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
+START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)  # weights before tuning
 
 
 def check_installed() -> None:
@@ -51,8 +51,8 @@ def check_installed() -> None:
 def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseBasedConfig) -> None:
     """Trains a system and writes its tables into `folder`.
 
-    Thot runs in a process of its own, since it holds the interpreter for minutes, during which no
-    signal is handled.
+    Thot runs in its own process: it holds the interpreter's lock for minutes, so that its process cannot
+    handle signals.
 
     Args:
         pairs: source and target sentences, tokens separated by spaces.
@@ -101,13 +101,13 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
 
 
 class PhraseBased:
-    """A loaded system.
+    """A loaded phrase-based system.
 
     Args:
-        folder: folder of `train_system`.
+        folder: folder that `train_system` has filled.
         config: settings of the search.
         sources: the sentences to translate. Only their phrases are loaded, which takes a tenth of the
-            time or less and gives the same translations. None: all phrases.
+            time or less and gives the same translations. None: all phrases are loaded.
     """
 
     def __init__(
@@ -178,10 +178,10 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
 
 
 def _filter_phrases(folder: Path, filtered: Path, sources: Iterable[Sequence[str]]) -> None:
-    """Links the tables, with a phrase table filtered to some sentences, as Moses' filtering does.
+    """Writes a phrase table with only the phrases of `sources`, as Moses' filtering does.
 
-    A line is `target phrase ||| source phrase ||| count of the target phrase, of both`: removing the
-    lines of other phrases changes no probability of the remaining ones.
+    All other tables become links. A line of the table is `target phrase ||| source phrase |||` and the
+    counts of the target phrase and of the pair: dropping a source phrase changes no other probability.
     """
     from machine.translation.thot.thot_utils import escape_tokens
 

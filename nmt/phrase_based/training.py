@@ -23,8 +23,8 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 Weights = tuple[float, ...]
-TUNED = range(7)  # the eighth feature, sentence length, stays off as in Thot's own tuning
-SIGNED = (0, 2)  # length penalties and bonuses: may be negative
+TUNED = range(7)  # indices in WEIGHTS; sentence length keeps weight 0 as in Thot's own tuning
+SIGNED = (0, 2)  # indices of length penalties and bonuses, whose weights may be negative
 STEPS = (0.5, 0.25, 0.125)  # step of each pass over all weights, relative to the weight
 MIN_SIZE = 0.2  # steps of smaller weights are relative to this
 
@@ -41,7 +41,7 @@ def tuned_system(
         folder: for the tables, which are removed at the end.
 
     Yields:
-        The system, and `train` and `valid` of results.json.
+        The system, and the sections `train` and `valid` of results.json.
     """
     assert isinstance(config, BaselineConfig)
     options = config.phrase_based
@@ -75,9 +75,9 @@ def tune(
     references: Sequence[Sequence[str]],
     progress: bool = False,
 ) -> tuple[float, float]:
-    """Coordinate search: changes one weight at a time by `STEPS` if that improves BLEU.
+    """Tunes by coordinate search: changes one weight at a time by `STEPS` if that improves BLEU.
 
-    While BLEU improves, the weight changes further in the same direction. Afterwards the system has
+    While BLEU improves, the weight changes further in the same direction. At the end the system has
     the best weights.
 
     Args:
@@ -86,7 +86,7 @@ def tune(
         progress: show a progress bar.
 
     Returns:
-        BLEU of the sentences with the first weights and with the best.
+        BLEU of the development sentences with the first weights and with the best weights.
     """
 
     def score(weights: Weights) -> float:
@@ -114,7 +114,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size; positive weights stay positive.
+    """Changes one weight by a share of its size; a weight outside `SIGNED` must stay positive.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

@@ -1,1 +1,1 @@
-"""What all parts need of a text: its lines, its tokens and the special symbols."""
+"""Basics of text for all packages of nmt: lines, tokens and the special symbols."""

@@ -53,11 +53,11 @@ def check_file(path: str | Path, key: str) -> Path:
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file, without their line ends.
 
-    The first bytes tell whether the file is compressed (gzip, bzip2, xz, Zstandard), not its name.
+    The first bytes, not the name, tell whether a file is compressed (gzip, bzip2, xz, Zstandard).
 
     Raises:
-        InputError: naming file and line if the text is not UTF-8, holds a NUL byte, or is damaged;
-            naming the file if it is an archive of files.
+        InputError: if the text is not UTF-8, holds a NUL byte, or is damaged (names file and line);
+            if the file is an archive of files (names the file).
     """
     number = 0
     try:
@@ -71,7 +71,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield decode_line(raw, str(path), number)
     except InputError:
         raise
-    except Exception as error:  # every compression library has its own
+    except Exception as error:  # every compression library has its own errors
         raise InputError(f"{path}:{number + 1}: cannot be read further ({error})") from error
 
 
@@ -79,7 +79,7 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
     """Decodes line `number`, from 1; drops the line end and, in line 1, a byte order mark.
 
     Raises:
-        InputError: naming file or stream, if the line is not UTF-8 or holds a NUL byte.
+        InputError: if the line is not UTF-8 or holds a NUL byte; names the file or stream.
     """
     if b"\0" in raw:
         raise InputError(f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; remove it")
@@ -96,12 +96,12 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
-    """Yields lists of at most `most` lines of a stream, each as soon as it is read.
+    """Yields lists of at most `most` lines of a stream, each list as soon as its lines are read.
 
-    All lines before one that is not text are yielded before the error is raised.
+    The lines before a faulty line are yielded before the error is raised.
 
     Raises:
-        InputError: if a line is not text as in `decode_line`.
+        InputError: if `decode_line` refuses a line.
     """
     pending, number = b"", 0
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
@@ -119,10 +119,10 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
 
 def read_parallel(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
-    """Yields line i of all files, for every i.
+    """Yields a tuple with line i of all files, for every i.
 
     Raises:
-        InputError: if the files have unequal numbers of lines, with these numbers.
+        InputError: if the files have unequal numbers of lines; names these numbers.
     """
     readers = [read_lines(path) for path in paths]
     for number, row in enumerate(itertools.zip_longest(*readers)):

@@ -1,6 +1,6 @@
 """The special symbols: their ids, and how they are written.
 
-They are ids and never parsed from text: a word `<unk>` in the text is an ordinary word.
+The ids are never parsed from text: a word `<unk>` in the text is an ordinary word.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from nmt.config.schema import DataConfig, TokenizerConfig
 
-# Languages with Moses rules; sacremoses handles two of them without a list of abbreviations.
+# Languages with Moses rules; sacremoses has no list of abbreviations for Japanese and Korean.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
 # Default ignorable characters of Unicode (soft hyphens, variation selectors, directional marks, fillers, tags, …),
@@ -39,13 +39,13 @@ MARKS = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c).s
 
 _SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # parts of emoji
 _TONED = f"{_SYMBOL}[\U0001f3fb-\U0001f3ff]"
-# Clusters that readers see as one character but Moses would split, and the private characters that replace them
-# during tokenisation.
+# Matches clusters that readers see as one character but Moses would split, and also private characters of the text,
+# since private characters replace the clusters during tokenisation.
 CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Every cluster has one of these or a private character: a fast test for clusters.
+# Every cluster contains one of these characters or a private character: a fast test for clusters.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
@@ -80,7 +80,7 @@ class Tokeniser:
         self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
-        """Splits a line of raw text into words; none for a line without visible characters."""
+        """Splits a line of raw text into words; returns [] for a line without visible characters."""
         clusters: list[str] = []
 
         def stand_in(cluster: re.Match[str]) -> str:
@@ -108,12 +108,13 @@ class Tokeniser:
         return _between_characters().sub("", text) if self._characters else text
 
     def rules(self) -> dict[str, Any]:
-        """Returns the rules that another program (the page) needs to tokenise and detokenise alike.
+        """Returns the rules by which another program (the page) can tokenise and detokenise alike.
 
         Returns:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
-            `numeric_prefixes` (before a number only); and classes of characters as `ranges`, such as
-            `vowel_killers` (may precede a final joiner) and `unspaced` (characters that are tokens).
+            `numeric_prefixes` (words that keep it only before a number); and classes of characters as
+            `ranges`, such as `vowel_killers` (may precede a final joiner) and `unspaced` (characters
+            that are tokens).
         """
         moses_tokenizer = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -135,7 +136,7 @@ class Tokeniser:
 
 
 def ranges(characters: Iterable[str]) -> list[int]:
-    """Returns the runs of consecutive code points: first and last of each run.
+    """Returns the first and last code point of each range of consecutive code points.
 
     >>> ranges("cabx")
     [97, 99, 120, 120]
@@ -169,7 +170,7 @@ def _unspaced() -> Iterator[str]:
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """Matches before and after each character, with its marks, of scripts without spaces."""
+    """Matches the positions before and after a character, with its marks, of unspaced scripts."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 
@@ -181,9 +182,9 @@ def _between_characters() -> re.Pattern[str]:
 
 
 def split(text: str) -> list[str]:
-    """Splits an already tokenised line at spaces, so that the number of tokens stays.
+    """Splits an already tokenised line at ASCII white space, which keeps the number of tokens.
 
-    White space other than ASCII within a token (a no-break space in a number) becomes `_`.
+    Other white space within a token, such as a no-break space in a number, becomes `_`.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
@@ -191,7 +192,7 @@ def split(text: str) -> list[str]:
 
 
 def count_words(line: str, characters: bool) -> int:
-    """Counts words between spaces; with `characters` also each character of scripts without spaces.
+    """Counts words between spaces; `characters`: each character of scripts without spaces is a word.
 
     >>> count_words("see https://example.org/a?b=c now", False)
     3
@@ -209,7 +210,7 @@ def _words(characters: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=16)
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
-    """Returns the cached tokeniser of a language; arguments as `Tokeniser`."""
+    """Returns the cached tokeniser of a language; the arguments are those of `Tokeniser`."""
     return Tokeniser(language, normalise, characters)
 
 
