@@ -49,10 +49,10 @@ _HOMES = {
 
 
 class _Package(ModuleType):
-    """A package whose functions are not hidden by modules of the same name: `nmt.compare`."""
+    """Keeps functions such as `nmt.compare` when the modules of the same names are imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):  # importing a module sets it
+        if name not in _HOMES or not isinstance(value, ModuleType):  # set by an import
             super().__setattr__(name, value)
 
 

@@ -14,8 +14,8 @@ COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare", "ba
 def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
-    The command's module becomes `__main__`: Lightning (for the other ranks) and the launcher (for the
-    jobs of a sweep) read there which program to start again.
+    The command's module becomes `__main__`. Lightning reads from `__main__` which program to start for
+    the other ranks, and the launcher which program to start for the jobs of a sweep.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:

@@ -26,7 +26,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
 
     Args:
         overrides: as on the command line, such as `"+experiment=rnnsearch50"`.
-        searchpath: folders of your own options, such as `"file:///home/me/conf"` or
+        searchpath: folders with your own options, such as `"file:///home/me/conf"` or
             `"pkg://mine.conf"`.
 
     Raises:
@@ -59,8 +59,8 @@ def load(
     """Loads a trained model, ready to translate.
 
     Args:
-        path: a checkpoint file; a run folder, for its best checkpoint; or a W&B artifact,
-            `wandb:entity/project/name:alias`. Several make an ensemble, which averages the
+        path: a checkpoint file; a run folder, whose best checkpoint is loaded; or a W&B artifact,
+            `wandb:entity/project/name:alias`. Several paths make an ensemble, which averages the
             probabilities of each word (`nmt.models.ensemble`).
         accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
         threads: CPU threads, or `auto`.
@@ -68,15 +68,15 @@ def load(
         trust: modules outside nmt that the checkpoint's configuration may name.
 
     Raises:
-        InputError: naming the file, if it is missing, damaged, not a checkpoint of nmt, or does
-            not fit into the ensemble.
+        InputError: if a file is missing, damaged, not a checkpoint of nmt, or does not fit into
+            the ensemble; the message names the file.
     """
     from nmt.utils.progress import Stage
 
     with Stage("loading PyTorch and the model", 2, "step") as stage:
         from nmt.inference.load import load_model
 
-        stage.advance()  # the first import of PyTorch takes longer than the model
+        stage.advance()  # the first import of PyTorch takes longer than loading a model
         model = load_model(path, accelerator, threads, precision, trust)
         stage.advance()
     return model
@@ -106,15 +106,15 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
 
     Args:
         runs: run folders, sweep folders, or globs of them.
-        settings: keys of `nmt.compare`: `source`, `reference`, `systems` (files, or files by name),
+        settings: keys of `nmt.compare`: `source`, `reference`, `systems` (a list, or a dict by name),
             `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `domain`,
             `scores`, `resamples`.
 
     Returns:
-        An object with the frames `scores` (as `nmt.scores`), `curves` (scores over length: `kind`,
-        `name`, `other`, `words`, `value` and its interval), `retention` (a row per score, run,
-        `domain` and `statistic`) and `differences` (a row per pair of runs, score and bucket, with `delta`, its
-        interval and p-values).
+        An object with four DataFrames: `scores` (like that of `nmt.scores`); `curves` (scores by
+        length, with `kind`, `name`, `other`, `words`, `value` and its interval); `retention` (a row
+        per score, run, `domain` and `statistic`); and `differences` (a row per pair of runs, score
+        and bucket, with `delta`, its interval and p-values).
 
     Raises:
         InputError: if there is no readable run or system.
@@ -151,13 +151,14 @@ def plot_alignment(
 def plot_by_length(
     comparison: Comparison, test_set: str | None = None, file: str | Path | None = None
 ) -> Figure:
-    """Draws BLEU by sentence length as in the paper's Figure 2, one line per run.
+    """Draws BLEU by sentence length as in the paper's Figure 2.
 
-    With more than eight systems, each has a small panel with its band; the other curves are grey.
+    Runs that differ only in their seed share one curve. With more than eight curves, each panel shows
+    one curve and its band; the other curves are grey.
 
     Args:
         comparison: returned by `nmt.compare`.
-        test_set: name of a test set; None: the set whose smallest bucket has the most sentences.
+        test_set: name of a test set; None: the set whose smallest length bucket has the most sentences.
         file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
     """
     from nmt.report.figures import curves_figure

@@ -1,4 +1,4 @@
-"""Trains a phrase-based system on the text of a training run and tests it in the same way.
+"""Trains a phrase-based system on the text of a training run and tests it on the same test sets.
 
 python -m nmt.baseline
 python -m nmt.baseline data.train.pairs=20000 phrase_based.reordering=6
@@ -12,7 +12,7 @@ from typing import Any
 from nmt.cli.command import command
 from nmt.config.commands import BaselineConfig
 
-# The part of the configuration that applies to a phrase-based system
+# The sections and keys of the configuration that apply to a phrase-based system
 SECTIONS = (
     "name",
     "experiment",

@@ -1,4 +1,4 @@
-r"""Tokenises, filters and encodes text once, into a cache; `nmt.train` does so if needed.
+r"""Tokenises, filters and encodes text once, into a cache; `nmt.train` does this itself if needed.
 
 python -m nmt.prepare data=grammar
 python -m nmt.prepare +experiment=rnnsearch50 regime=paper
@@ -23,7 +23,7 @@ def main(composed: TrainConfig) -> None:
             "give the overrides that the run was started with"
         )
     vocabularies = None
-    if composed.initial_checkpoint is not None:  # only this imports torch
+    if composed.initial_checkpoint is not None:  # the only case that imports torch
         from nmt.config.code import user_code
         from nmt.inference.load import read_members
 

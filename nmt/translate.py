@@ -4,11 +4,11 @@
     python -m nmt.translate checkpoint=FILE search.nbest=5 scores=true alignments=pharaoh < source.txt
     python -m nmt.translate checkpoint=FILE heatmap=DIR < source.txt
 
-With `search.nbest` above 1 up to that many translations are printed per line, each preceded by the line's
-number and a tab; `scores` and `alignments=pharaoh` add columns, separated by tabs. A score is what ranks
-translations: the log-probability in nats, with `search.length_penalty=p` divided by length^p.
-`alignments=json` prints one JSON object per line. Several checkpoints, as `checkpoint=[a,b,c]`, are
-an ensemble. At a terminal each line is translated as you enter it.
+With `search.nbest=N` above 1, up to N translations are printed per input line, each after the number of
+the line and a tab. `scores` and `alignments=pharaoh` add columns, separated by tabs. Translations are
+ranked by their score: the log-probability in nats, divided by length^p if `search.length_penalty=p`.
+`alignments=json` prints one JSON object per input line. Several checkpoints, as `checkpoint=[a,b,c]`,
+form an ensemble. At a terminal, each line is translated as you enter it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 5_000  # per line: time and memory of attention grow with the square of the words
+MAX_WORDS = 5_000  # maximum per line: time and memory of attention grow with their square
 
 
 @command("translate")

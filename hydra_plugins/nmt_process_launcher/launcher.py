@@ -1,8 +1,8 @@
 """The launcher `process`: runs every job of a sweep as its own process, in single-run mode.
 
-Lightning starts the other ranks of a DDP job by running the job's command line again. Under Hydra's
-own launcher this is the command of the whole sweep, which every rank would replay; here each job has
-its own command. A process also frees all memory at its end, and a crash affects only one job.
+Lightning starts the other ranks of a DDP job by running the job's command line again. With Hydra's own
+launcher, that is the command line of the whole sweep, which every rank would repeat. With this launcher
+each job has its own command. Its process frees all memory at its end, and a crash affects only one job.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ from nmt.utils.startup import shared_cores
 log = logging.getLogger(__name__)
 
 RESULTS = "results.json"  # exists in the folder of a finished job
-POLL_S = 0.1
+POLL_S = 0.1  # time between two checks of the running jobs
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # With these set, Lightning would treat a job as a rank started by SLURM.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
-# Overrides of the sweep that are set for each job
+# Keys of the sweep's command that are not passed on to jobs: each job's command sets its own values
 OWN_KEYS = (
     "hydra.mode",
     "hydra.run.dir",
@@ -79,16 +79,16 @@ ConfigStore.instance().store(
 class Job:
     """A job of a sweep.
 
-    Its process leads its own session: Ctrl-C on the terminal reaches only the sweep, which forwards it
-    to the job's process, and the job can be killed with all its child processes.
+    The job's process leads its own session. Ctrl-C on the terminal therefore reaches only the sweep,
+    which forwards it to the job's process. The job can be killed with all its child processes.
 
     Attributes:
-        number, folder: `hydra.job.num`, and where the job writes.
-        overrides: the overrides that distinguish it from the other jobs.
-        config: its composed configuration, including `hydra`.
-        command: the command that runs it.
-        outcome: how it ended; starts with `finished` on success.
-        gpus: the GPUs assigned to it; empty: all that the sweep sees.
+        number, folder: `hydra.job.num`, and the folder that the job writes to.
+        overrides: the overrides that distinguish the job from the other jobs.
+        config: the job's composed configuration, including `hydra`.
+        command: the command that runs the job.
+        outcome: how the job ended; starts with `finished` on success.
+        gpus: the GPUs assigned to the job; empty: all GPUs that the sweep sees.
     """
 
     number: int
@@ -123,7 +123,7 @@ class Job:
         return available if self.devices < 0 else min(self.devices, available)
 
     def start(self, gpus: list[str], n_jobs: int) -> None:
-        """Starts the process with these GPUs and its share of the cores for `n_jobs` jobs."""
+        """Starts the process on these GPUs; `n_jobs` jobs at a time share the cores equally."""
         log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus = gpus
@@ -155,7 +155,7 @@ class Job:
         if code is None:
             return False
         if code:
-            self.kill()  # other ranks may wait for the failed one
+            self.kill()  # other ranks may wait for the failed rank
         if self.output is not None:
             self.output.close()
         self.outcome = describe_exit(code)
@@ -254,13 +254,13 @@ class ProcessLauncher(Launcher):
     ) -> None:
         self.config = config
         self.hydra_context = hydra_context
-        # The first callback runs last at the end: the page is written before the exit.
+        # At the end callbacks run in reverse order, so that this one exits after all others.
         hydra_context.callbacks.callbacks.insert(0, self.exit_code)
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Runs one batch of jobs; the whole sweep under Hydra's own sweeper.
+        """Runs one batch of jobs; Hydra's own sweeper makes one batch of the whole sweep.
 
         Raises:
             InputError: if another sweep works in the folder.
@@ -289,10 +289,10 @@ class ProcessLauncher(Launcher):
         return list(map(job_return, jobs))
 
     def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
-        """Plans the jobs: earlier jobs keep their folders, new ones get the first free folders.
+        """Plans the jobs: earlier jobs keep their folders, new jobs get the first free folders.
 
-        An earlier job is skipped if finished, otherwise resumed. If its configuration has
-        changed, its folder is moved out of the sweep and it runs again.
+        An earlier job is skipped if it has finished, otherwise resumed. If its configuration or text
+        has changed, its folder is moved out of the sweep and the job runs again.
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
@@ -351,7 +351,7 @@ def signature(overrides: Iterable[str]) -> frozenset[str]:
 
 
 def changed_key(config: DictConfig, file: Path) -> str | None:
-    """Returns a key whose value differs from the file; ignores devices and output."""
+    """Returns a key whose value differs from its value in `file`; ignores devices and output."""
     before, now = (
         flatten(yaml.safe_load(text))
         for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
@@ -386,14 +386,14 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
             trust = [*training.trust, *user_code(training)]
             vocabularies = read_members([initial], trust)[0].vocabularies
         return prepare(training.data, training.tokenizer, vocabularies).identified() != text
-    except (InputError, RunError):  # text or weights are gone: a job that needs them is refused
+    except (InputError, RunError):  # text or weights are missing: a job that needs them is refused
         return False
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:
-    """Returns the first number, from `first` on, with a free folder (`hydra.sweep.subdir`).
+    """Returns the first number, from `first` on, whose folder (`hydra.sweep.subdir`) is free.
 
-    If the subfolder does not depend on the number, returns a used one, which the job will refuse.
+    If the subfolder does not depend on the number, returns a used folder, which the job will refuse.
     """
     for number in range(first, first + len(used) + 1):
         with read_write(config.hydra), open_dict(config.hydra):

@@ -82,7 +82,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 started = True
-                # The libraries take seconds to import. A finished run may refuse the command.
+                # Logged early, since `main` imports libraries for seconds. Not logged in the folder
+                # of a finished run, which may refuse the command.
                 if own_folder and not (output_folder() / "results.json").exists():
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)

@@ -40,7 +40,7 @@ def chosen_file(group: str) -> Path:
     """Returns the file of a config group's chosen option, in `conf/` or the user's own folder.
 
     Raises:
-        InputError: if the option is not a file in a folder.
+        InputError: if none of these folders has a file of this option.
     """
     runtime = HydraConfig.get().runtime
     option = runtime.choices[group]
@@ -54,8 +54,8 @@ def chosen_file(group: str) -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the plus that Hydra requires before groups without a default.
 
-    Removes it before arguments of the Trainer. A number of epochs replaces the regime's updates. Expands
-    `~` at the start of a value, which Hydra cannot read and the shell leaves alone after `=`.
+    Removes a plus before arguments of the Trainer. Removes the limit of updates if a number of epochs
+    is given. Expands `~` at the start of a value: Hydra cannot read `~`, and shells keep it after `=`.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
@@ -70,10 +70,10 @@ def with_plus(words: Sequence[str]) -> list[str]:
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
-    """Registers with Hydra the commands' schemas, and the resolvers that `conf/` calls.
+    """Registers with Hydra the schemas of commands and the resolvers that `conf/` calls.
 
-    Dictionaries of a schema take new keys without a plus. Commands that start from a checkpoint take
-    groups that set other keys of a training, too.
+    Dictionaries of a schema accept new keys without a plus. Commands that start from a checkpoint
+    also accept groups that set keys outside their schema.
     """
     store = ConfigStore.instance()
     for command in {"train", *commands}:
@@ -109,7 +109,7 @@ def choices(command: str) -> str:
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Returns a run's folder: that of the resumed run, or one named by the job's id or by the time."""
+    """Returns the folder of the resumed run, or a new run's folder, named by job id or by time."""
     if resume not in (None, "auto"):
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
@@ -120,7 +120,7 @@ def run_folder(command: str, resume: str | None = None) -> str:
 
 @functools.cache
 def _make_new_folder() -> str:
-    """Creates a folder named by the time; commands started in the same second get `-1`, `-2`, …"""
+    """Creates a folder named by the time; adds `-1`, `-2`, … if another command has that folder."""
     for number in itertools.count():
         name = f"outputs/{STARTED:%Y-%m-%d/%H-%M-%S}" + (f"-{number}" if number else "")
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _make_new_folder() -> str:
 
 
 def config_subfolder(folder: str) -> str | None:
-    """Returns where Hydra writes the configuration; a resumed run keeps its first configuration."""
+    """Returns the subfolder for Hydra's files, a new one for a resumed run; None unless on rank 0."""
     if rank() > 0:
         return None
     resumed = (Path(folder) / ".hydra").exists()
@@ -142,7 +142,7 @@ def config_subfolder(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def keeping_folder(folder: Path) -> Iterator[None]:
-    """Removes the configuration that Hydra wrote if a command to resume is refused before it trains."""
+    """If a command to resume a run is refused before it trains, removes the files that Hydra wrote."""
     try:
         yield
     except InputError:
@@ -164,7 +164,7 @@ def wandb_offline(mode: str) -> bool:
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
-    """Returns the value for an experiment, by default the one for `other`."""
+    """Returns the value for an experiment, or the value for `other` if there is none."""
     return values.get(experiment, values["other"])
 
 

@@ -25,7 +25,7 @@ from nmt.utils.errors import InputError, Interrupted, RunError, causes, full_dis
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
-# What users of other projects type, and what to type here
+# Keys that users of other projects type, and the advice for each key
 HABITS = {
     "train": "to test without training, type nmt.evaluate checkpoint=RUN",
     "test": "a run is tested at its end (~data.test.NAME, evaluation.…), nmt.evaluate tests it again",
@@ -52,8 +52,8 @@ def exiting() -> Iterator[None]:
     except RunError as failure:
         _end(1, failure)
     except Interrupted as stopped:
-        # After the ranks have joined, torchrun, srun and `RankLauncher` would take a code above 0
-        # for a crash and kill rank 0, which may be writing a checkpoint.
+        # Other ranks of a process group exit with 0: torchrun, srun and `RankLauncher` would take a
+        # code above 0 for a crash, and kill rank 0, which may be writing a checkpoint.
         _end(0 if rank_and_world()[0] else 128 + stopped.signal, stopped)
     except KeyboardInterrupt:
         _end(130, "stopped by Ctrl-C")
@@ -144,6 +144,6 @@ def _suggestion(path: str, schema: type) -> str:
 
 
 def _meaning(path: str, schema: type) -> str:
-    """Returns a second line with type, bounds and meaning of a key, if the schema has it."""
+    """Returns a second line with type, bounds and meaning of a key; empty for an unknown key."""
     entry = dict(entries(schema)).get(path)
     return f"\n{path} takes: {described(entry)} ({entry.metadata['meaning']})" if entry else ""

@@ -28,7 +28,7 @@ class SweepFolder(Callback):
 
 @contextlib.contextmanager
 def comparison_pages() -> Iterator[None]:
-    """Writes the page of a sweep that runs in the block, even if a job fails."""
+    """Writes the comparison page of the sweep that the block runs, even if a job fails."""
     _sweeps.clear()
     try:
         yield

@@ -19,7 +19,7 @@ def override_key(word: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quotes a text for Hydra's grammar, if it needs quotes: `1e3` would be read as 1000.0.
+    """Quotes a text for Hydra's grammar if it needs quotes; Hydra would read `1e3` as 1000.0.
 
     >>> quoted("outputs/a"), quoted("1e3"), quoted("b=1,'c'")
     ('outputs/a', "'1e3'", "'b=1,\\\\'c\\\\''")

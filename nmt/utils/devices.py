@@ -21,14 +21,15 @@ from nmt.utils.startup import shared_cores
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 
-# (minimum hidden units, maximum threads): small products end before a second thread wakes up.
+# (minimum hidden units, maximum threads): small matrix products end before a second thread wakes up.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
     """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster, else to 32-true.
 
-    Raises InputError for float16: its gradients underflow, since graphs compute them unscaled.
+    Raises InputError for float16: its gradients would underflow, since CUDA graphs compute them without
+    loss scaling.
     """
     if str(precision).partition("-")[0] == "16":
         raise InputError(f"trainer.precision={precision}: type bf16-mixed or 32-true, or auto")
@@ -37,7 +38,7 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if uses_gpu(accelerator):
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # AMX tiles or AVX-512 BF16; the functions are private, a later torch may lack them.
+        # AMX tiles or AVX-512 BF16. The functions are private, so that a later torch may lack them.
         tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, test, bool)() for test in tests)
     return "bf16-mixed" if fast else "32-true"
@@ -49,7 +50,7 @@ def uses_gpu(accelerator: str) -> bool:
 
 
 def resolve_accelerator(accelerator: str) -> str:
-    """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for a device that is unusable.
+    """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for an unusable device.
 
     Lightning's `auto` may choose a device without float64, which sums of scores need.
     """
@@ -87,9 +88,9 @@ def why_no_gpu() -> str:
 def set_threads(threads: int | str, accelerator: str, units: int, processes: int = 1) -> int:
     """Sets the CPU threads of this process, and returns their number.
 
-    `auto` means one with a GPU. On a CPU the number depends on the machine and the layers, not on the
-    load, so that a command is deterministic. It is one if waiting threads would spin, as in a notebook
-    that imported torch before nmt.
+    `auto` means one thread with a GPU. On a CPU the number depends on the machine and the layers, not on
+    the load, so that a command is deterministic. The number is also one if waiting threads would spin,
+    as in a notebook that imported torch before nmt.
 
     Args:
         threads: a number, or `auto`.
@@ -108,15 +109,15 @@ def set_threads(threads: int | str, accelerator: str, units: int, processes: int
 def map_batches(
     function: Callable[[Task], Done], items: Iterable[Task], workers: int, device: torch.device
 ) -> Iterator[Done]:
-    """Yields `map(function, items)` in order; on a CPU `workers` threads compute one item each.
+    """Yields `map(function, items)` in order; on a CPU, `workers` threads compute one item each.
 
     The results are bit-identical for any number of workers. torch releases Python's global lock while
     it computes. Threads share the model and start quickly; forked processes could hang, since OpenMP
     has already run in the parent.
 
     Args:
-        function: must not change state that its calls share. It sets gradient mode and autocast, since
-            each thread has its own.
+        function: must not change state that its calls share, and must set gradient mode and autocast,
+            since each thread has its own modes.
         workers: number of threads; ignored on a GPU, where one thread works.
         device: where `function` computes.
     """

@@ -42,7 +42,7 @@ def git_commit(package: Path = PACKAGE) -> str | None:
 
 
 def rank() -> int:
-    """Rank of this process from environment variables, without a process group; default 0."""
+    """Returns this process's rank from environment variables, not a process group; default 0."""
     names = ("RANK", *(["SLURM_PROCID"] if is_srun_task() else []), "LOCAL_RANK")
     for name in names:
         if os.environ.get(name, "").isdigit():
@@ -51,10 +51,10 @@ def rank() -> int:
 
 
 def is_srun_task() -> bool:
-    """Whether `srun` started this process, and not the job's script or a shell in an allocation."""
+    """Whether this process is a task of `srun`, not a job's script or a shell in an allocation."""
     step = os.environ.get("SLURM_STEP_ID", "")
-    is_shell = os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive")  # as Lightning says
-    numbered = step.isdigit() and int(step) < 0xFFFFFFF0  # the steps above are shells and scripts
+    is_shell = os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive")  # as in Lightning
+    numbered = step.isdigit() and int(step) < 0xFFFFFFF0  # higher steps are shells and scripts
     return numbered and "SLURM_NTASKS" in os.environ and not is_shell
 
 
@@ -62,8 +62,8 @@ def job_id(command: str, resume: str | None = None) -> str | None:
     """Returns a name shared by all ranks of a torchrun or SLURM job; None elsewhere.
 
     A training run that continues after SLURM requeued it (`resume=auto`) is identified by its job number
-    alone. Other commands may run several times per job: their name includes the step (`srun`), and is
-    None outside a step.
+    alone. Other commands may run several times per job: their name includes the step (`srun`); outside a
+    step, they have no name.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -77,7 +77,7 @@ def job_id(command: str, resume: str | None = None) -> str | None:
 
 
 def command_name() -> str | None:
-    """The running command, such as `train`; None in Python."""
+    """The running command, such as `train`; None if a Python program uses nmt."""
     return HydraConfig.get().job.name if HydraConfig.initialized() else None
 
 
@@ -116,20 +116,20 @@ def gather(mine: Any) -> list[Any]:
 
 
 def follow_parent(worker: int = 0) -> None:
-    """Lets a worker ignore Ctrl-C, and end when its parent is killed (on Linux).
+    """Makes this worker process ignore Ctrl-C and, on Linux, end when its parent ends.
 
     A worker that outlived its parent would wait for work forever, and keep the parent's locks.
 
     Args:
-        worker: its number, which torch's loaders pass; not used.
+        worker: number of the worker, which torch's loaders pass; not used.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python could wait for a lock
     end_with_parent()
 
 
 def end_with_parent() -> None:
-    """Lets this process be killed when its parent has ended (on Linux)."""
+    """On Linux, makes the system kill this process when its parent ends."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
@@ -150,9 +150,9 @@ def need(module: str, extra: str, wanted_by: str) -> ModuleType:
 
 
 def has_wandb_key() -> bool:
-    """Whether W&B has a key without a prompt: in the environment or in `~/.netrc`.
+    """Whether W&B finds a key without asking: in the environment or in `~/.netrc`.
 
-    `wandb.login(prompt=False)` would verify it over the network.
+    `wandb.login(prompt=False)` would also verify the key over the network.
     """
     if os.environ.get("WANDB_API_KEY"):
         return True

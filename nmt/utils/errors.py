@@ -23,7 +23,7 @@ class RunError(Exception):
 class Interrupted(BaseException):
     """A signal stopped the work (exit code 128 + signal).
 
-    Not an `Exception`, so that code which continues after an error does not continue after this.
+    Not an `Exception`, so that code which continues after an exception does not continue after a signal.
     """
 
     def __init__(self, message: str, signal: int) -> None:
@@ -32,7 +32,7 @@ class Interrupted(BaseException):
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, its cause, the cause of that, and so on."""
+    """Yields an error, its cause, the cause of its cause, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -40,7 +40,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes renames in a folder survive a power cut, where its file system can (SMB cannot)."""
+    """Makes renames in a folder survive a power cut, if its file system supports this (SMB does not)."""
     folder = os.open(path, os.O_RDONLY)
     with contextlib.suppress(OSError):
         os.fsync(folder)
@@ -59,9 +59,10 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def matching(pattern: str | Path) -> list[Path]:
-    """Returns the existing path, or the sorted paths that match the glob; `~` is the home folder.
+    """Returns the path if it exists, otherwise the sorted paths that match it as a glob.
 
-    The folders at the start of a glob that exist are taken literally: their names may have brackets.
+    `~` is the home folder. Existing folders at the start of a glob match literally, since their names
+    may have brackets.
     """
     path = Path(pattern).expanduser()
     if path.exists():
@@ -73,7 +74,7 @@ def matching(pattern: str | Path) -> list[Path]:
 
 @contextlib.contextmanager
 def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
-    """Turns an error of reading a file in the block into an InputError that names the file.
+    """Turns errors of the block, which reads a file, into an InputError that names the file.
 
     `kind` says what the file must be, such as `a table of scores`.
     """
@@ -93,9 +94,9 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, key: str) -> Iterator[None]:
-    """Holds the lock of a folder, which is created if needed, so that one command works in it.
+    """Holds the lock of a folder, so that only one command works in it; creates the folder if needed.
 
-    Raises InputError, naming the folder's key, if another process holds it.
+    Raises InputError, naming the folder's key, if another process holds the lock.
     """
     # every user of a shared folder may lock it
     lock = FileLock(folder / ".lock", timeout=0, mode=0o666)

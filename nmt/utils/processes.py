@@ -17,7 +17,7 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEWEST_SENTENCES = 2000  # below this total, starting processes costs more than it saves
+FEWEST_SENTENCES = 2000  # of all items; with fewer, starting processes costs more than it saves
 
 _work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items, set in each worker
 
@@ -28,8 +28,8 @@ def map_in_processes(
     """Yields the results in the order of the items; only results are copied between processes.
 
     The workers are forks of this process, one per core, so they see all its objects. This process does the
-    work itself if there is one item or one core, if `sentences` (of all items) is small, or if the system
-    is not Linux, since forks are safe only there. `function` must not use threads, which forks lack.
+    work itself if there is one item or one core, or if `sentences` (of all items) is small. It also does so
+    outside Linux, where forks are unsafe. `function` must not use threads, since forks have no threads.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
@@ -46,7 +46,7 @@ def map_in_processes(
         try:
             yield from pool.map(_apply, range(len(items)))
         except BaseException:  # such as a signal; does not wait for running work
-            # also for a worker that was starting, and that the pool does not list yet
+            # also ends a worker that is starting, which the pool does not list yet
             for worker in multiprocessing.active_children():
                 if worker not in others:
                     worker.terminate()

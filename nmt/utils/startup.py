@@ -8,23 +8,23 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # Waiting threads spin for milliseconds by default. If another process has a core, they hold up the
-    # thread that they wait for (docs/performance.md).
+    # Waiting threads spin for milliseconds by default. If another process occupies a core, they hold up
+    # the thread that they wait for (docs/performance.md).
     "GOMP_SPINCOUNT": "300",  # GNU OpenMP, in spins
     "KMP_BLOCKTIME": "1",  # Intel and LLVM OpenMP, in milliseconds
-    # Batches of all lengths need about twice the 1,024 products that oneDNN caches by default.
+    # Batches of all lengths need about twice the 1,024 matrix products that oneDNN caches by default.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
-# Settings of malloc (glibc's malloc.h). By default it returns freed large blocks to the system, which
-# then clears each new block page by page.
+# Settings of malloc (glibc's malloc.h). By default, malloc returns freed large blocks to the system,
+# which then clears each new block page by page.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 32 MiB: glibc's maximum
+KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 and 32 MiB (glibc's maximum)
 
 
 def set_up_process() -> None:
-    """Limits how long OpenMP's threads spin, if torch is not yet imported, and keeps freed memory.
+    """Limits how long OpenMP's threads spin, if torch is not yet imported, and makes malloc keep memory.
 
-    Environment variables that are already set stay; child processes inherit them.
+    Environment variables that are already set stay; child processes inherit all variables.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():
@@ -35,7 +35,7 @@ def set_up_process() -> None:
 
 
 def shared_cores(processes: int = 1) -> int:
-    """Physical cores for each of `processes` processes, at most OMP_NUM_THREADS; at least 1."""
+    """Physical cores (at most OMP_NUM_THREADS) divided by `processes` that share them; at least 1."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = min(physical_cores(), int(limit)) if limit.isdecimal() else physical_cores()
     return max(1, cores // max(1, processes))

@@ -33,7 +33,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def as_list(values: Any) -> list[Any]:
-    """Returns several values as a list, a single text or path as a list of one.
+    """Returns several values as a list, and a single value, such as a text, as a list of one.
 
     >>> as_list("run"), as_list(("a", "b"))
     (['run'], ['a', 'b'])
