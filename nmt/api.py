@@ -102,11 +102,11 @@ def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
 
 
 def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
-    """Compares runs with each other and with other systems, as `nmt.compare` does.
+    """Compares runs with each other and with other systems, as the command `nmt.compare` does.
 
     Args:
         runs: run folders, sweep folders, or globs of them.
-        settings: keys of `nmt.compare`: `source`, `reference`, `systems` (a list, or a dict by name),
+        settings: keys of the command: `source`, `reference`, `systems` (a list, or a dict by name),
             `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `domain`,
             `scores`, `resamples`.
 
@@ -151,10 +151,9 @@ def plot_alignment(
 def plot_by_length(
     comparison: Comparison, test_set: str | None = None, file: str | Path | None = None
 ) -> Figure:
-    """Draws BLEU by sentence length as in the paper's Figure 2.
+    """Draws BLEU by sentence length as in the paper's Figure 2, one curve per group of seeds.
 
-    Runs that differ only in their seed share one curve. With more than eight curves, each panel shows
-    one curve and its band; the other curves are grey.
+    With more than eight curves, each panel shows one curve and its band; the other curves are grey.
 
     Args:
         comparison: returned by `nmt.compare`.

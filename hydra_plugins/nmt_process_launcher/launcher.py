@@ -57,8 +57,8 @@ OWN_KEYS = (
 )
 
 
-# No `from __future__ import annotations`: Hydra executes this file before it can be imported, and
-# dataclasses could not resolve annotations that are strings.
+# No `from __future__ import annotations`: Hydra executes this file before its module can be imported,
+# and dataclasses could not resolve annotations that are strings.
 @dataclass
 class ProcessLauncherConf:
     """The keys of `hydra.launcher` under `hydra/launcher=process`."""
@@ -186,7 +186,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
     handlers = {
         number: signal.signal(number, lambda number, frame: signals.append(number))
         for number in STOPPING
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup
+        if signal.getsignal(number) is not signal.SIG_IGN  # ignored under nohup
     }
     forwarded: signal.Signals | None = None
     try:

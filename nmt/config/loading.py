@@ -22,7 +22,7 @@ def load(composed: Any) -> Any:
     """Checks a composed configuration and returns it as objects of its schema.
 
     Raises:
-        InputError: for a value that is out of bounds or contradicts another.
+        InputError: for a value that is out of bounds or contradicts another value.
         OmegaConfBaseException: for a missing value, or an interpolation that cannot be resolved.
     """
     config = OmegaConf.to_object(composed)
@@ -54,7 +54,7 @@ def load_plain(values: Mapping[str, Any]) -> TrainConfig:
 
 
 def type_texts(data: DataConfig) -> None:
-    """Turns sections that describe a text into `TextConfig`s; raises InputError for a wrong one."""
+    """Turns sections that describe a text into `TextConfig`s; raises InputError for a wrong key."""
     data.train, data.valid = (
         section(TextConfig, getattr(data, part), f"data.{part}.") for part in ("train", "valid")
     )

@@ -53,7 +53,7 @@ class TrainingSchedule:
         sizes: (pairs, 2) lengths of source and target of every pair.
         batch_size: sentences (or maximum tokens) per update, over all devices and accumulated
             micro-batches.
-        pool: number of batches whose pairs are sorted together. It is limited to one epoch, so that
+        pool: number of batches whose pairs are sorted together. A pool has at most one epoch, so that
             no batch holds a pair twice, unless the batch is larger than the training set.
         order: `ascending` takes the batches of a pool from the shortest to the longest, `random` in
             an order drawn from the seed.

@@ -31,7 +31,7 @@ Done = TypeVar("Done")
 Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
-CHECKSUM = "checksum"  # entry of facts.json; a cache without it is read, too
+CHECKSUM = "checksum"  # entry of facts.json; a cache without checksum is read, too
 MANY = 20  # chunks; with fewer, starting processes takes longer than it saves
 _function: Callable[[Any], Any]  # function of a worker process
 

@@ -141,7 +141,7 @@ class MicroBatches(Dataset[Batch]):
         self.world = world
 
     def __len__(self) -> int:
-        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first ones in order."""
+        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first in order."""
         return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:

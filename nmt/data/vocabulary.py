@@ -154,7 +154,7 @@ class BpeVocabulary(Vocabulary):
         return self._subwords[index - len(SPECIAL)]
 
     def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
-        """As `Vocabulary._words`.
+        """See `Vocabulary._words`.
 
         Ids that a model generates can decode to half a character or to nothing. Such a word contains
         U+FFFD, so that each group of ids stays one word.

@@ -9,4 +9,4 @@ END = 0  # ends a sentence
 UNKNOWN = 1  # stands for every word outside the shortlist
 END_SYMBOL = "</s>"
 UNKNOWN_SYMBOL = "<unk>"
-SPECIAL = (END_SYMBOL, UNKNOWN_SYMBOL)  # by id
+SPECIAL = (END_SYMBOL, UNKNOWN_SYMBOL)  # indexed by id

@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from nmt.utils.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# `wandb login` writes the key under one of these names, depending on its version
+# Servers under which `wandb login` stores the key, depending on its version
 WANDB_SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
 WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 

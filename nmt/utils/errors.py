@@ -56,7 +56,7 @@ def first_line(error: BaseException) -> str:
 
 
 def describe_exit(code: int) -> str:
-    """Describes an exit code; a negative one is the signal that killed the process."""
+    """Describes an exit code; a negative code is the signal that killed the process."""
     if code == 0:
         return "finished"
     with contextlib.suppress(ValueError):
