@@ -59,13 +59,16 @@ def tuned_system(
         system = PhraseBased(folder, options, needed)
     with closing(system):
         sources, references = ([pair[side] for pair in dev] for side in ("source", "target"))
-        before, after = tune(system, sources, references, progress)
-        sentences = counted(count, "development sentence")
-        log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, after)
+        valid = {}
+        if dev:
+            before, after = tune(system, sources, references, progress)
+            sentences = counted(count, "development sentence")
+            log.info("tuned on %s: BLEU %.2f to %.2f", sentences, before, after)
+            valid = {"bleu": after}
         hours = (time.monotonic() - start) / 3600
         weights = dict(zip(WEIGHTS, system.weights, strict=True))
         about = {"updates": 0, "hours": hours, "device": "CPU", "devices": 1, "weights": weights}
-        yield system, about, {"bleu": after}
+        yield system, about, valid
     shutil.rmtree(folder, ignore_errors=True)
 
 
