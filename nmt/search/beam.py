@@ -100,7 +100,7 @@ def beam_search(
         source: (B, S) int64 ids, each sentence ending with `</s>`.
         mask: (B, S) bool, True on real positions.
         settings: uses beam_size, nbest, max_ratio, min_ratio (no `</s>` before
-            floor(min_ratio * T_x) words) and length_penalty.
+            floor(min_ratio * T_x) symbols) and length_penalty.
         forbid_unknown: whether never to write `<unk>`. Other words keep their probabilities.
 
     Returns:
