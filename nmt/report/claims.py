@@ -268,9 +268,9 @@ def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def verdict_words(row: Mapping[str, Any]) -> str:
-    """Returns the verdict of a row; with fewer than `FEWEST_SEEDS` seeds it says "of these models"."""
+    """Returns the verdict of a row; with fewer than `FEWEST_SEEDS` seeds it says "for these models only"."""
     few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
-    return f"{row['verdict']}, of these models" if few else str(row["verdict"])
+    return f"{row['verdict']}, for these models only" if few else str(row["verdict"])
 
 
 def decide(

@@ -153,7 +153,7 @@ def runs():
 def test_verdicts(decide, runs, claim, verdict):
     [row, *_], _ = decide(runs, **claim)
     assert row["verdict"] == verdict
-    shown = verdict if verdict == "undecided" else f"{verdict}, of these models"
+    shown = verdict if verdict == "undecided" else f"{verdict}, for these models only"
     assert verdict_words(row) == shown
 
 
