@@ -178,7 +178,7 @@ def pair_lengths(size: Size, pairs: int) -> Tensor:
     generator = torch.Generator().manual_seed(7)
     normal = torch.randn(pairs, 2, generator=generator)
     deviation = 0.32 if size.words < 20 else 0.6  # captions vary less than speeches
-    shared = 0.9 * normal[:, :1] + 0.43 * normal  # both sides of a pair are long together
+    shared = 0.9 * normal[:, :1] + 0.43 * normal  # a long source has a long target
     lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
     return lengths.clamp(2, CAP)
 

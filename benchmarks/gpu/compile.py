@@ -28,7 +28,7 @@ from nmt.fused.output import chunked_nll
 from nmt.layers import Additive, Dot, ScaledDot
 
 LENGTHS = (8, 16, 32, 52, 200)  # S
-BATCH, TARGET = 80, 3  # B, T; all T - 1 steps of the decoder launch the same kernels
+BATCH, TARGET = 80, 3  # B, T; every step of the decoder launches the same kernels
 HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
 VOCABULARY = 30002
 

@@ -25,7 +25,10 @@ TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
 @dataclass
 class Findings:
-    """Figures and checks of an item, written to `path` at every change; an item passes if none fails."""
+    """Figures and checks of one benchmark item, written to `path` at every change.
+
+    The item passes if no check fails.
+    """
 
     path: Path
     figures: dict[str, Any] = field(default_factory=dict)

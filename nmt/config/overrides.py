@@ -36,8 +36,8 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. The
-    stored values of keys that differ, and of keys in the files of overridden groups, are replaced.
+    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. Where
+    the two differ, and in the files of overridden groups, the second one's value replaces the stored one.
 
     Args:
         stored: configuration of the checkpoint; not changed.

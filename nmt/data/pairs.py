@@ -42,7 +42,7 @@ class Pairs:
         max_words: drop pairs with a longer side; None: keep all.
 
     Attributes:
-        counts: the argument, after two numbers of pairs: `pairs` (kept) and `too_long` (dropped).
+        counts: `pairs` (number of kept pairs), `too_long` (dropped pairs), then the argument `counts`.
         kept: (pairs,) indices of the rows that are kept.
         words: (pairs, 2) numbers of words of source and target, without END.
         sizes: (pairs, 2) numbers of ids of source and target, with END.

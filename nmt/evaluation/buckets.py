@@ -44,7 +44,8 @@ def parts_by_length(
         edges: last length of each bucket; None: yields the whole set only.
 
     Yields:
-        `bucket` (such as `all` or `1-10`), `from` and `to`; and the mask, (N,) bool.
+        A dictionary with `bucket` (such as `all` or `1-10`), `from` and `to`; and which of the lengths
+        are inside, (N,) bool.
     """
     yield {"bucket": "all", "from": None, "to": None}, np.ones(len(lengths), dtype=bool)
     indices = assign(lengths, edges or ())

@@ -2,8 +2,8 @@
 
 If short and long sentences come from different domains, a curve over all sentences mixes the effects of
 length and domain. The adjusted curve is a direct standardisation: at every length, a domain's weight is its
-share of all sentences. The curve uses the domains with enough sentences at both lengths of retention. It has
-a value at a length if each of these domains has `FEWEST_OF_DOMAIN` effective sentences there, and all of
+share of all sentences. The curve uses the domains with enough sentences at both lengths that retention compares.
+It has a value at a length if each of these domains has `FEWEST_OF_DOMAIN` effective sentences there, and all of
 them together have `FEWEST`.
 """
 

@@ -6,10 +6,10 @@ sentences or documents (`nmt.evaluation.resampling`). It covers these trained mo
 With n >= `FEWEST_SEEDS` seeds, the interval covers new seeds and new sentences. Let S^2 be the variance
 of the n values. The variance of their mean is the sum of two terms. The first term is S^2 / n, with n - 1
 degrees of freedom. It contains the variance between seeds and the interaction of seeds and sentences. The
-second term is the variance due to the sentences, which all seeds share: the bootstrap variance of the mean
-minus the interaction, which S^2 / n contains already. The interval is a t interval with the degrees of
-freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the first
-term is at least the interaction in the bootstrap: the variance of three seeds can be far too small by chance.
+second term is the variance due to the sentences, which are the same for all seeds: the bootstrap variance of
+the mean, less the interaction that S^2 / n contains already. The interval is a t interval with the degrees of
+freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the interaction
+in the bootstrap replaces a smaller first term: with three seeds, S^2 can be far too small by chance.
 
 Bootstrap tests reject a true null hypothesis slightly more often than their level. A test of equivalence
 must not, so it uses the larger of two p-values: one from the resamples, and one from a t test with the
@@ -58,7 +58,7 @@ class Estimate:
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Returns the confidence interval; with few seeds and no resamples, both ends are None."""
+        """Returns the confidence interval; both ends are None with too few seeds and no resamples."""
         if not self.over_seeds:
             return interval_of(self.resampled, confidence, self.documents)
         margin = self.margin(confidence)

@@ -196,7 +196,8 @@ class Curve:
     ]  # for each group, the scores (n, 1 + R, G) of its runs: on the sentences, then on resamples
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,) sentences
     documents: int | None = None  # number of resampled documents; None: sentences were resampled
-    influence: Callable[[], Any] = lambda: None  # linear terms (U, G) of the group's mean
+    # returns the linear term (U, G) of each drawn unit in the value at each length
+    influence: Callable[[], Any] = lambda: None
 
     @property
     def lengths(self) -> np.ndarray:

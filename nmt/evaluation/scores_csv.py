@@ -59,7 +59,7 @@ def read_scores(folder: str | Path) -> pd.DataFrame:
     """Reads the scores of a run from its folder; columns as in `score_table`.
 
     Raises:
-        InputError: if `scores.csv` cannot be read, naming the file.
+        InputError: if `scores.csv` cannot be read; the message names the file.
     """
     path = Path(folder) / FILE
     with refuse_unreadable(path, "a table of scores"):

@@ -138,7 +138,7 @@ class AttentionRecord(NamedTuple):
 
 
 class GatedUnitFunction(Function):
-    """Computes `run_units` and `run_with_attention`.
+    """The autograd function behind `run_units` and `run_with_attention`.
 
     `mask` is the argument `real` of `run_units`, or the source mask of `run_with_attention`.
     """

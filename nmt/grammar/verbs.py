@@ -1,4 +1,4 @@
-"""Finite verbs with tense, negation, adverb and object pronoun, and infinitives.
+"""Finite verbs (with tense, negation, adverb and object pronoun), and infinitives.
 
 `She never spoke to them`: `Elle ne leur a jamais parlé`.
 """

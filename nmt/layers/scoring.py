@@ -74,9 +74,9 @@ class Additive(nn.Module):
 class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
-    It has no parameters. W_a and U_a are initialised as for `Additive`. Under `paper` both matrices are
-    small, and so are the first scores. Neither matrix may be 0, since the gradient of W_a has the factor
-    U_a, and the gradient of U_a has the factor W_a.
+    It has no parameters of its own. W_a and U_a of `Attention` are initialised as for `Additive`. Under
+    `paper` both matrices are small, and so are the first scores. Neither matrix may be 0, since the
+    gradient of W_a has the factor U_a, and the gradient of U_a has the factor W_a.
 
     q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j: `Dot` is `General` with a matrix of rank at most N.
     """

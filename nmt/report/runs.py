@@ -125,7 +125,7 @@ class FinishedRun:
 
 
 def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
-    """Reads each finished run in folders, sweep folders and globs once, and gives it a unique label.
+    """Reads the finished runs of folders, sweep folders and globs, each once and with a unique label.
 
     A folder stands for all runs inside it, at any depth; numbered jobs are sorted by number.
 

@@ -44,7 +44,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         sets: names of the known test sets.
 
     Raises:
-        InputError: if a pattern matches no file, or a test set is unknown or must be named.
+        InputError: if a pattern matches no file, if a test set is unknown, or if one of several is not named.
     """
     listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
@@ -60,7 +60,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         test_set = next((end for end in ends if _is_set(end, sets)), "")
         name = key[: -len(test_set) - 1] if test_set else key
         if not test_set and POSITION_OF in name:
-            raise InputError(f"systems.{name}: no such test set; test sets: {', '.join(sets)}")
+            raise InputError(f"systems.{name}: ends in no test set; test sets: {', '.join(sets)}")
         if not test_set and len(sets) != 1:
             raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
         test_set = test_set or sets[0]

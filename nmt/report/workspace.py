@@ -28,7 +28,7 @@ def check_project(text: str) -> None:
     """Checks `wandb=` at the start of a comparison.
 
     Raises:
-        InputError: if it is not ENTITY/PROJECT, or without the extra or a login.
+        InputError: if `text` is not ENTITY/PROJECT, or if the extra `wandb` or a login is missing.
     """
     need("wandb_workspaces.workspaces", "wandb", f"wandb={text}")
     if text.count("/") != 1:

@@ -138,7 +138,7 @@ def _inspect_cells(
     values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)
     # rounding must not give a probability above 1
     values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
-    # one copy, so one wait for the device: float64 also represents the indices of cells exactly
+    # one tensor, so that the host waits only once; as floats, indices of cells are exact below 2^24
     copied = torch.cat((bounds[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
         raise RunError(NOT_NUMBERS)

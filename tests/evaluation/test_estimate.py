@@ -22,7 +22,7 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """Three seeds score 1, 2, 3. Resamples add ±3 to all three, and ±1 to the first, ∓1 to the last."""
+    """Three seeds score 1, 2, 3. A resample adds ±3 to all; it adds ±1 to the first, and ∓1 to the last."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own

@@ -7,9 +7,9 @@ Corpus = list[tuple[list[str], list[str]]]
 
 
 def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
-    """Returns (hypothesis, reference) pairs. A hypothesis keeps each word of its reference with
-    probability `quality`, is rotated, and loses up to two words. One hypothesis in ten is empty,
-    and one in ten has no word of its reference."""
+    """Returns (hypothesis, reference) pairs. A hypothesis has each word of its reference with
+    probability `quality`, else a random one; then the words are rotated, and up to two are dropped.
+    One hypothesis in ten is empty, and one in ten has no word of its reference."""
     generator = np.random.default_rng(seed)
     pairs = []
     for number in range(sentences):

@@ -126,7 +126,12 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
         ("run/../../elsewhere", None, [], True),
         ("run/checkpoints", None, [], False),
         ("/elsewhere", None, ["callbacks.best.dirpath=/elsewhere"], False),
-        ("/elsewhere", "/elsewhere", [], False),  # named in the user's own configuration, too
+        (
+            "/elsewhere",
+            "/elsewhere",
+            [],
+            False,
+        ),  # the user's own configuration names the same folder
     ],
 )
 def test_a_checkpoint_names_no_folder_outside_the_run(

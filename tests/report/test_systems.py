@@ -195,7 +195,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             "no column 'system'",
         ),
         ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
-        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "no such test set"),
+        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "ends in no test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
@@ -337,7 +337,7 @@ def test_a_source_without_lines_is_refused(news: dict[str, Any], tmp_path: Path)
 def test_a_pair_is_compared_on_the_sentences_that_both_have(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`few` has a human score for every fifth sentence, where `bad` is better than `good`."""
+    """`few` has human scores for only every fifth sentence. On these `bad` is better than `good`."""
     news["systems"]["few"] = news["systems"]["good"]
     rows = ["system\tda"]
     for name in ("good", "bad", "few"):

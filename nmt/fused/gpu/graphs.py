@@ -246,7 +246,7 @@ def is_stuck(generator: torch.Generator) -> bool:
 def release(generator: Any) -> None:
     """Frees the memory of a failed capture, and takes the random generator out of capture mode.
 
-    The generator gets a new state object. Graphs captured before would still use the old one.
+    The generator gets a new state object. Drop graphs captured before: they would still use the old state.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

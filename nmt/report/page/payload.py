@@ -23,8 +23,9 @@ from nmt.report.page.embed import packed
 from nmt.report.result_tables import heading
 from nmt.report.runs import FinishedRun
 
-MAX_TRANSLATION_BYTES = 800_000  # of a page; if there are more, evenly spaced sentences are kept
-MAX_ALIGNMENT_BYTES = 1_900_000  # of a page; if there are more, evenly spaced sentences are kept
+# limits per page: if translations or alignments need more, only some are kept, evenly spaced
+MAX_TRANSLATION_BYTES = 800_000
+MAX_ALIGNMENT_BYTES = 1_900_000
 
 
 def overview(comparison: Comparison) -> dict[str, Any]:
