@@ -42,7 +42,7 @@ ALONE = {
     "report": {"utils", "config", "text", "evaluation"},
     "evaluation": {"utils", "config", "text"},
 }
-# READERS only read files. Only training and translating need the libraries of HEAVY.
+# READERS work without the libraries of HEAVY, which only training and translating need.
 READERS = ("utils", "config", "text", "grammar", "evaluation", "report", "cli")
 HEAVY = (
     "torch",

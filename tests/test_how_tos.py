@@ -72,7 +72,7 @@ def type_command(folder: Path, command: Command) -> None:
     smaller = {word.partition("=")[0] for word in tiny}
     words = [word for word in command.words if word.partition("=")[0] not in smaller]
     text = (folder / command.stdin).read_bytes() if command.stdin else b""
-    path = {"PYTHONPATH": str(folder)}  # `python -m` finds modules there, too
+    path = {"PYTHONPATH": str(folder)}  # lets `python -m` find the page's modules
     ended = run(command.name, *words, *tiny, cwd=folder, env=path, stdin=text)
     assert ended.code == 0, f"{command}\n{ended.err}"
     if command.stdout:

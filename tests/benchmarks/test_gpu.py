@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu`: the outcomes of its items, and compilation without a GPU.
+"""`python -m benchmarks.gpu`: what it reports of each item, and compilation without a GPU.
 
 `.ci/run` rehearses the whole program.
 """
@@ -50,7 +50,7 @@ def test_how_items_end(monkeypatch, capsys):
     assert [line["ok"] for line in lines] == [True, False, False, False]
     assert [line["failed"] for line in lines] == [[], ["not a number"], [], []]
     assert lines[2]["error"][-1] == "ValueError: what went wrong"
-    assert lines[3]["error"][0] == "ended after 1 seconds"  # four times the limit in a rehearsal
+    assert lines[3]["error"][0] == "ended after 1 seconds"  # a rehearsal quadruples the limit
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
@@ -70,7 +70,7 @@ def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp
 
 
 def test_all_items_fit_ten_minutes():
-    """The limits leave 30 seconds for starting processes, and the least important items are last."""
+    """The items' time limits leave 30 seconds for starting processes. The least important items are last."""
     assert sum(seconds for _, seconds in program.ITEMS.values()) <= 570
     assert list(program.ITEMS)[-3:] == ["search", "repeat", "compile"]
 

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md agree with docs/results/, and scores there with the recorded sentences."""
+"""docs/results.md shows the records of docs/results/, and the scores follow from the recorded sentences."""
 
 import json
 import math

@@ -73,7 +73,7 @@ def test_the_list_of_commands(monkeypatch, capsys):
 
 
 def test_the_installed_command_finds_code_in_the_current_folder(monkeypatch, tmp_path):
-    """The `sys.path` of an installed program begins with its own folder, not the current folder."""
+    """The `sys.path` of an installed program begins with the program's folder, not the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["nmt", "train"])
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])

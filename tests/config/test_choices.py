@@ -26,7 +26,7 @@ SCORINGS = {
 }
 
 
-# Each experiment, regime, data set and scoring at least once
+# Rows cover all experiments and regimes, and most data sets and scorings.
 CHOSEN = [
     ("rnnencdec30", "tiny", "text", "none"),
     ("rnnencdec50", "paper", "europarl_gold", None),
@@ -35,7 +35,7 @@ CHOSEN = [
     ("rnnsearch50_long", "tiny", "grammar", "cosine"),
     ("rnnsearch50_long", "laptop", "grammar", "general"),
 ]
-SIZES = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}  # (source, target) words; else 30,000
+SIZES = {"grammar": (2000, 3000), "multi30k": (6500, 6500)}  # vocabulary sizes; other data: 30,000
 
 
 @pytest.mark.parametrize(("experiment", "regime", "data", "scoring"), CHOSEN)

@@ -14,7 +14,7 @@ WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "
 
 
 def sentence(number: int, length: int) -> str:
-    """Returns `length` words. With four words or more, they differ for each number below 10,000."""
+    """Returns `length` words. With at least four words, each `number` below 10,000 gives a different sentence."""
     digits = [int(digit) for digit in f"{number:04d}"]
     return " ".join(WORDS[(digits[place % 4] + place // 4) % 10] for place in range(length))
 

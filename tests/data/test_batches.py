@@ -75,7 +75,7 @@ def test_every_pair_once_a_pass(
 def test_batches_depend_on_their_number_alone(
     pairs: int, size: int, pool: int, order: str, seed: int, by_tokens: bool, start: int
 ) -> None:
-    """Batches can be read from any update on, backward, and from a pickled schedule."""
+    """Batches can be read from any update on, in reverse order, and from a pickled schedule."""
     schedule = TrainingSchedule(sizes_of(pairs), size, pool, order, seed, by_tokens)
     forward = [schedule.rows(update).tolist() for update in range(44)]
     again = pickle.loads(pickle.dumps(schedule))

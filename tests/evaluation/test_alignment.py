@@ -27,7 +27,7 @@ WEIGHTS = np.array(
 
 
 def all_scores(counts):
-    """Returns the alignment scores for summed counts."""
+    """Computes the alignment scores from counts that are summed over sentences."""
     keys = ("alignment_error_rate", "precision", "recall", "eos_share")
     return {key: float(REGISTERED[key].combine(np.array(counts))) for key in keys}
 

@@ -26,7 +26,7 @@ def mixed(count=4000, seed=1):
 
 
 def score(of, sentences, values):
-    """Returns the share of correct words at each length of a kernel."""
+    """Returns the share of correct words, weighted by the kernel `of`, at each of the kernel's lengths."""
     words = of.weights * sentences.lengths
     return words @ values / words.sum(axis=1)
 

@@ -22,13 +22,13 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """Three seeds score 1, 2, 3. A resample adds ±3 to all; it adds ±1 to the first, and ∓1 to the last."""
+    """Three seeds score 1, 2, 3. A resample changes all three by ±3, and also the first by ±1 and the last by ∓1."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
     found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
     between = 1 / 3  # variance of the seeds (1), divided by their number
-    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance around the seeds' mean, / 3
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of distances from the mean, / 3
     of_mean = 36 / 3  # bootstrap variance of the seeds' mean
     assert found.error**2 == pytest.approx(between + of_mean - interaction)
     least = max(between, interaction)
@@ -36,7 +36,7 @@ def test_how_the_variance_splits_between_sentences_and_seeds():
 
 
 def test_what_a_seed_makes_of_a_sentence_counts_once():
-    """If the errors of n runs are independent, their mean has the variance S²/n (S²: between runs).
+    """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 
     The bootstrap then adds nothing. If all runs share the errors, the bootstrap variance is added.
     """

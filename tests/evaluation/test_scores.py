@@ -1,4 +1,4 @@
-"""Compares every registered score with its library or with a value by hand; and the choice of scores."""
+"""Every registered score, compared with its library or a value by hand; and the choice of scores."""
 
 import math
 import sys

@@ -50,9 +50,9 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
 
 @pytest.fixture
 def launched(on_cpu, monkeypatch):
-    """Returns run(net, fail), which tells whether the loss of a network launches `next_state`.
+    """Returns run(net, fail), which tells whether the loss of a network launches the kernel `next_state`.
 
-    If `fail` is given, this kernel raises it.
+    If `fail` is given, the kernel raises `fail`.
     """
     monkeypatch.setattr(probe, "probe", lambda device: None)
     right = on_cpu.next_state

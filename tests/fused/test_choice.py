@@ -51,7 +51,7 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """Returns timed(*milliseconds), which chooses a way as if those of `ALL` took these times.
+    """Returns timed(*milliseconds), which chooses a way as if the ways in `ALL` took these times.
 
     The clock is read before and after each pass.
     """
@@ -86,7 +86,7 @@ def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
 
 
 def test_a_way_that_fails_is_not_taken(timed, monkeypatch, caplog):
-    """First a kernel fails, then captures fail, too. The fastest of the remaining ways is chosen."""
+    """At first kernels fail, then captures fail as well. The fastest of the remaining ways is chosen."""
     from nmt.fused.gpu import kernels
 
     def fail(*given, **options):

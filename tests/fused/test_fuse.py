@@ -45,7 +45,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
             found = net(*batch(*lengths, sizes=options))
         weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
         (found.nll * weight).sum().backward()
-        grads = {  # weights that one-word targets do not use: gradient None if plain, 0 if fused
+        grads = {  # a weight unused by one-word targets: gradient None if plain, 0 if fused
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
@@ -208,7 +208,7 @@ def test_what_is_swapped(caplog):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
-    """Products have 3H + 2M = 21 entries per position. Long sources keep annotations instead."""
+    """Products have 3H + 2M = 21 entries per position (H hidden, M maxout). Long sources keep annotations."""
     monkeypatch.setattr(decoder, "MAX_PRODUCT_SYMBOLS", 6)
     net = make(scoring, recurrence="fused")
     readouts = []

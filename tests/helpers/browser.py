@@ -98,7 +98,7 @@ def barriers(page: Any) -> list[str]:
     return named + [str(each) for each in page.evaluate(CONTRAST)]
 
 
-# CSS selector of the curves without the dashed lines of systems with a constant error rate
+# CSS selector of all curves but the dashed ones, which are systems with a constant error rate
 CURVES = '.mark-line path:not([stroke-dasharray="5,3"])'
 
 

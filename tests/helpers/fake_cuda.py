@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 GPU = torch.device("cuda", 0)
-# parts of the names of operations that launch no kernel; view operations launch none, either
+# An operation launches no kernel if its name contains one of these words, or if it returns a view.
 NOTHING = ("empty", "detach", "alias", "_unsafe_view", "lift_fresh", "is_pinned", "device")
 
 

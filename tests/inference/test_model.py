@@ -101,7 +101,7 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
     assert unknown.log_probability == pytest.approx(other.log_probability, abs=1e-5)
     assert known.log_probability == pytest.approx(
         unknown.log_probability, abs=1e-5
-    )  # the text "<unk>" is outside the vocabulary, too
+    )  # as text, "<unk>" is a word outside the vocabulary
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -228,7 +228,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
         {"seed=2", "exit=3", "resume=auto"},
         {"seed=9", "exit=3"},
     ]
-    # A third start finds the job again: the launcher ignores resume=auto in the saved overrides.
+    # A third start finds the job, since the launcher ignores resume=auto in the saved overrides.
     app.sweep(SWEEP, "exit=3", "seed=1")
     assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 

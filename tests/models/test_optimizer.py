@@ -22,7 +22,7 @@ def schedule(target: str, **arguments) -> dict:
 
 
 def rates(rule: OptimizerConfig, updates: int, steps: int) -> list[float]:
-    """Returns the learning rates of the first `steps` updates, of `updates` in all."""
+    """Returns the learning rates of the first `steps` updates of a training with `updates` updates."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     made = make_optimizer([parameter], rule, updates)
     assert made["lr_scheduler"]["interval"] == "step"
@@ -174,7 +174,7 @@ def test_adadelta_as_a_kernel(options, dtype, kernel):
 
 @pytest.mark.parametrize("target", ["torch.optim.Adam", "torch.optim.AdamW"])
 def test_another_optimizer_goes_on_at_the_update_of_a_checkpoint(target):
-    """The new optimizer has its own settings, and keeps the state only of an optimizer of its class."""
+    """The new optimizer has its own settings. It gets the old one's state only if their classes are equal."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     before = make_optimizer([parameter], OptimizerConfig(**ADAM, lr=0.5), 10)
     for _ in range(6):

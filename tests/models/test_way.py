@@ -55,7 +55,7 @@ def fit(model, data, folder, *callbacks, path=None):
 
 @pytest.mark.parametrize("graphs", [True, False])
 def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
-    """The resumed run does not time the ways again. Graphs pad batches, which changes dropout."""
+    """The resumed run does not time the ways again. The other way would change dropout, since graphs pad batches."""
     data, make = parts
     fastest = Mock(return_value=Way(False, graphs))
     monkeypatch.setattr(base, "fastest_way", fastest)

@@ -95,7 +95,7 @@ def keys_of(composer):
 
 @pytest.fixture(scope="module")
 def stored_of(composer):
-    """Returns a function stored_of(*history): the configuration of a run, as in its checkpoint."""
+    """Returns a function stored_of(*history): the stored configuration of a run with these overrides."""
     return functools.cache(lambda *history: load(composer(*history)))
 
 
@@ -120,7 +120,8 @@ def test_groups_are_those_of_the_folder():
 def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
     """With ckpt_path and resume, an option has the same effect as in a new run, or is refused.
 
-    Both refuse a change of weights, experiment or regime; resume also refuses a change of training.
+    Both refuse options that change the weights, the experiment or the regime. `resume` also refuses
+    options that change the training.
     """
     if group_of(word) == "hparams_search":
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")

@@ -120,7 +120,7 @@ def decide(tmp_path):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Runs a have two wrong words per sentence; runs b have two in short and 20 + seed in long sentences."""
+    """Runs of a have 2 wrong words per sentence. Runs of b have 2 in short and 20 + seed in long sentences."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]
     b = [run_of("b", seed, lambda length, s=seed: 2 if length == 10 else 20 + s) for seed in (1, 2)]
     return [*a, *b]
@@ -244,7 +244,7 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
     [row], _ = decide(runs, second, rule={"above": 0})
-    # With three seeds a verdict covers new seeds.
+    # With three seeds, the interval includes the variation between seeds.
     assert row["verdict"] == verdict_words(row) == verdict
 
 

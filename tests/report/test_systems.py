@@ -149,7 +149,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
-    """The output is the references; with `all_lines`, it also has a line for an empty source line."""
+    """The system's output equals the references. `all_lines` adds an output line for an empty source line."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
     file = folder / "translations/newstest.jsonl"
     rows = [json.loads(line) for line in file.open()]
@@ -369,7 +369,7 @@ def test_unknown_retention_says_which_sentences_are_few(
 
 
 def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
-    """Systems are named by the files of a glob, names with dots (nested keys in Hydra), or table columns."""
+    """Names of systems come from file names, keys (Hydra nests a key with a dot), or columns of a table."""
     folder = tmp_path / "outputs"
     folder.mkdir()
     good = (tmp_path / "good.de").read_text()

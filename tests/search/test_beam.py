@@ -70,7 +70,7 @@ def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
     assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
     assert short[1].log_probability == pytest.approx(torch.tensor(0.125).log().item())
     assert model.hypotheses == [1, 2]
-    # With nbest=1 the search stops at once: nothing can overtake </s>.
+    # With nbest=1 the search stops after step 1, since nothing can overtake </s>.
     greedy_like = TableModel(table)
     beam_search(greedy_like, *pad([[0], [3, 3, 3, 0]]), settings(beam_size=3))
     assert greedy_like.hypotheses == [1]
@@ -108,7 +108,7 @@ def test_end_waits_for_the_smallest_number_of_words():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam", [1, 3, 5])
 def test_ties_go_to_the_lower_word_index(dtype, beam):
-    """At every step 20 of 40 words have equal scores, more than a search compares at first."""
+    """At every step 20 of 40 words have equal scores, more than the beam keeps."""
     draw = torch.Generator().manual_seed(7)
     for _ in range(5):
         ranks = torch.rand(40, 40, generator=draw).argsort(1)
@@ -124,7 +124,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 
 def test_equally_good_translations_are_ordered_by_their_words():
-    """Word 5 is more probable than word 3, but </s> is less probable after it: both translations tie."""
+    """Word 5 is more probable than word 3, but </s> is less probable after word 5, so both translations tie."""
     table = torch.full((6, 6), -1e4, dtype=torch.float64)
     table[END, 5], table[END, 3] = 0.0, -1.0
     table[5, 4], table[5, END] = 0.0, -1.0

@@ -67,7 +67,7 @@ def test_certain_words_never_gain_probability():
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
-    """The maximum of a cell with a forbidden word is taken over the cell's other words."""
+    """If a cell contains a forbidden word, its maximum is computed from its other words."""
     monkeypatch.delattr(candidates, "_rank_all_words")
     logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
     logits[:, :, word] = 20.0

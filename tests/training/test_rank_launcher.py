@@ -125,7 +125,7 @@ def launched(tmp_path):
 
 
 def others(process: subprocess.Popen[bytes]) -> list[int]:
-    """Returns the ids of the processes in its process group that still run."""
+    """Returns the ids of the running processes in the process group of `process`."""
     found = subprocess.run(["pgrep", "-g", str(process.pid)], capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split() if runs(int(pid))]
 

@@ -11,7 +11,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta
 
-SIZES = [(5,), (4, 4), (7, 5), ()]  # in blocks of 16: less than one, one, more than two, a scalar
+SIZES = [(5,), (4, 4), (7, 5), ()]  # 5, 16, 35 and 1 entries; a block has 16
 CASES = [{"rho": 0.95, "eps": 1e-6}, {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1}]
 foreach = functools.partial(torch.optim.Adadelta, foreach=True)
 fused = functools.partial(FusedAdadelta, foreach=True)

@@ -10,7 +10,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make
 
-ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # 37 words: no multiple of a block or of 16 bytes
+ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # 37 words fill neither whole blocks nor units of 16 bytes
 ON_DEVICES = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -71,7 +71,7 @@ def test_whole_model(scoring, device, autocast):
 
 
 def example(device, dtype=torch.float32, scale=1.0):
-    """Returns [readouts, W_o, bias, words], the floats rounded to `dtype`, and weights; one weight is 0."""
+    """Returns [readouts, W_o, bias, words] with floats rounded to `dtype`, and the words' weights (one is 0)."""
     torch.manual_seed(0)
     rows = torch.randn(ROWS, MAXOUT)
     W_o = scale * torch.randn(VOCABULARY, MAXOUT)
@@ -107,7 +107,7 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
     assert torch.equal(found[0], likelihood(kernels, parts, torch.float32, weight, False)[0])
     assert not weighted or found[0][2] == 0
     for each, expected in zip(found, likelihood(steps, parts, torch.float64, weight), strict=True):
-        # At scale 100 logits are in the hundreds, and the readouts' gradient is a product with W_o.
+        # At scale 100, logits and the readouts' gradient are larger, and so are their rounding errors.
         atol = 3e-6 if scale == 1 else 3e-3
         torch.testing.assert_close(each.double(), expected, rtol=3e-6, atol=atol)
 

@@ -121,9 +121,9 @@ def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
 def test_the_length_of_an_update(words, allowed, composer, tmp_path):
     """Limits the kernels and the memory traffic of an update, since both cost time.
 
-    `allowed` has the maximum numbers of kernels that the CPU launches, of kernels in graphs and of
-    graphs, then the maximum MiB that the former and the latter kernels read and write. The batch has 80
-    sentences of 8 or 30 words. All captures use one memory pool and the stream of the warm-ups.
+    `allowed` limits five numbers: kernels that the CPU launches, kernels in graphs, graph replays, MiB
+    that the CPU's kernels read and write, and MiB that the graphs' kernels read and write. The batch has
+    80 sentences of 8 or 30 words. All captures use one memory pool and the stream of the warm-ups.
     """
     sizes = ((80, words, words), (80, words - 1, words - 1), (6, 3, 2))
     first, made, other = updates(composer, tmp_path, sizes=sizes)

@@ -171,7 +171,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
 
 
 def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
-    """Of twelve systems, few are highlighted. A click on a name in the table highlights this system."""
+    """Two to four of twelve systems are highlighted. A click on a name in the table highlights this system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
     (tmp_path / "systems").mkdir()

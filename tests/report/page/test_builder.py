@@ -119,7 +119,7 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    # A run is a row in the tables by length and of training, and a column in the tables of scores.
+    # A run is a row of three tables (by length, and of training) and a column of two (of scores).
     for tag, count in (("tr", 3), ('th scope="col"', 2)):
         assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text

@@ -1,4 +1,4 @@
-"""docs/demo.html, the page of trained models that the README links to at its top."""
+"""docs/demo.html, a page with trained models, to which the top of the README links."""
 
 import re
 from typing import Any
