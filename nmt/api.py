@@ -30,7 +30,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
             `"pkg://mine.conf"`.
 
     Raises:
-        InputError: with the message that the command would have printed.
+        InputError: if the configuration is wrong; the message is the one that the command would print.
     """
     from hydra import compose, initialize_config_dir
 

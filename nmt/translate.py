@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 5_000  # maximum per line: time and memory of attention grow with their square
+MAX_WORDS = 5_000  # maximum words per line; the cost of attention grows with their square
 
 
 @command("translate")

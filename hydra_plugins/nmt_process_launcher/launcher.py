@@ -42,7 +42,7 @@ from nmt.utils.startup import shared_cores
 log = logging.getLogger(__name__)
 
 RESULTS = "results.json"  # exists in the folder of a finished job
-POLL_S = 0.1  # time between two checks of the running jobs
+POLL_S = 0.1  # seconds between two checks of the running jobs
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # With these set, Lightning would treat a job as a rank started by SLURM.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
@@ -264,7 +264,7 @@ class ProcessLauncher(Launcher):
 
         Raises:
             InputError: if another sweep works in the folder.
-            SystemExit: with 128 + signal, if a signal stopped the sweep.
+            SystemExit: if a signal stopped the sweep; the code is 128 + signal.
         """
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)

@@ -34,7 +34,7 @@ WITH_FOLDER = ("train", "evaluate", "baseline")
 
 
 def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
-    """Turns `main(config)` into a command line program composed from `conf/<name>.yaml`.
+    """Turns `main(config)` into a command line program, configured by `conf/<name>.yaml`.
 
     `main` gets the checked configuration. `nmt.cli.errors.exiting` lists the exit codes. In a sweep
     the sweeper gets the value that `main` returns.
@@ -64,7 +64,7 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
     """Composes the configuration and runs `main`, or the jobs of a sweep.
 
     Raises:
-        InputError: for errors of Hydra before `main` begins, in one or two lines.
+        InputError: if Hydra fails before `main` begins; the message has one or two lines.
     """
     started = False
 
@@ -82,8 +82,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 started = True
-                # Logged early, since `main` imports libraries for seconds. Not logged in the folder
-                # of a finished run, which may refuse the command.
+                # Logged early, since `main` imports libraries for seconds. Not logged if the folder
+                # holds a finished run, since `main` may refuse such a folder.
                 if own_folder and not (output_folder() / "results.json").exists():
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)

@@ -15,8 +15,8 @@ from nmt.config.overrides import is_within
 from nmt.config.schema import Config, to_containers
 from nmt.utils.errors import InputError, first_line
 
-# Code that any checkpoint may name: classes and schedules whose creation has no side effects. Names
-# are compared without an import, since Lightning takes seconds to import.
+# Code that any checkpoint may name: classes and schedules whose creation has no side effects. Only
+# names are compared, not the classes themselves, since importing Lightning takes seconds.
 ALLOWED = re.compile(
     r"nmt\.models\.([A-Z]\w*|optimizer\.(constant|inverse_sqrt|linear))"
     r"|nmt\.layers\.(\w+\.)?[A-Z]\w*"
@@ -27,7 +27,7 @@ ALLOWED = re.compile(
 
 
 def user_code(config: Config) -> list[str]:
-    """Returns the names of code outside `ALLOWED` in a configuration, as a value of `trust`.
+    """Returns the names of code outside `ALLOWED` in a configuration, as a list for `trust`.
 
     Users trust all code in a configuration that they wrote or trained with.
     """
@@ -42,7 +42,7 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
     Instantiating a target runs its code, which could write a file.
 
     Raises:
-        InputError: naming the key, the target, and what to type to allow it.
+        InputError: if there is such code, or an interpolation; names the key, its value and, for code, the remedy.
     """
     for path, value in _leaves(stored):
         if isinstance(value, str) and "${" in value:
@@ -68,7 +68,7 @@ def errors_naming(key: str) -> Iterator[None]:
         key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
 
     Raises:
-        InputError: for every exception, in one line.
+        InputError: if the block raises any exception; the message has one line.
     """
     log = logging.getLogger("hydra.utils")
     before = log.disabled
@@ -97,7 +97,7 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
     if not is_within(target, trust):
         return False
     if path.startswith("evaluation.scores."):
-        return True  # a class or an instance of Score: `score_of_name` refuses anything else
+        return True  # `score_of_name` accepts only classes and instances of Score
     with errors_naming(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
     return is_within(module, trust)  # `mine.os.system` starts with mine, but its code is in os

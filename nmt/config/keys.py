@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EDGES = (10, 20, 30, 40, 50, 60)  # default maximum words of each bucket but the open last one
+EDGES = (10, 20, 30, 40, 50, 60)  # default maximum words per bucket; an open bucket follows
 CONFIDENCE = 0.95  # share of the resamples inside a confidence interval
 
 LIMITS = {
@@ -19,7 +19,7 @@ LIMITS = {
     "below": (operator.lt, "below"),
 }
 
-# Effects: what a key changes, and therefore which command may change it in an existing run
+# Effects: what a key changes. The effect decides which commands may change the key of an existing run.
 WEIGHTS = "weights"  # fixed: the weights and vocabularies fit no other value
 TRAINING = "training"  # what the model learns; ckpt_path may change it
 LENGTH = "length"  # when the training ends; resume and ckpt_path may change it
@@ -33,8 +33,9 @@ RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
     """Declares a configuration key: default (value or section), one-line meaning, effect and bounds.
 
-    A key without an effect has the effect of its section. The bound `inside` has the effects of a
-    dictionary's entries. The other bounds, for each item of a list, are `choices` or any of `LIMITS`.
+    A key without an effect has the effect of its section. The bound `inside` holds the effect
+    of each entry of a dictionary. The other bounds are `choices` and the keys of `LIMITS`; for a list,
+    they apply to each item.
     """
     metadata = {"meaning": meaning, "effect": effect, **bounds}
     if isinstance(default, type):
@@ -54,7 +55,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
         return next((wrong for item in value if (wrong := problem(item, accepts))), None)
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
-    if value in ("False", "True"):  # as text: OmegaConf writes the booleans of YAML like this
+    if value in ("False", "True"):  # OmegaConf makes these texts of YAML booleans such as no
         return "YAML reads no, off, yes and on as booleans; quote the word, such as 'no'"
     if not isinstance(value, int | float):
         return None

@@ -22,8 +22,8 @@ def load(composed: Any) -> Any:
     """Checks a composed configuration and returns it as objects of its schema.
 
     Raises:
-        InputError: for a value that is out of bounds or contradicts another value.
-        OmegaConfBaseException: for a missing value, or an interpolation that cannot be resolved.
+        InputError: if a value is out of bounds or contradicts another value.
+        OmegaConfBaseException: if a value is missing, or if an interpolation cannot be resolved.
     """
     config = OmegaConf.to_object(composed)
     if not dataclasses.is_dataclass(config):
@@ -44,7 +44,7 @@ def load_plain(values: Mapping[str, Any]) -> TrainConfig:
     """Checks a training configuration that is given as dictionaries and lists.
 
     Raises:
-        InputError: for a wrong type, or a value out of bounds.
+        InputError: if a value has the wrong type or is out of bounds.
     """
     config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(TrainConfig), dict(values)))
     assert isinstance(config, TrainConfig)
@@ -68,7 +68,7 @@ def section(schema: type[Section], values: Any, where: str = "") -> Section:
     """Checks a section of a configuration and returns it as an object.
 
     Raises:
-        InputError: naming the key, with the prefix `where`.
+        InputError: if a key or value is wrong; names the key, with the prefix `where`.
     """
     try:
         checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
@@ -104,7 +104,7 @@ def check_together(config: Config) -> None:
             f"data.languages=[{', '.join(config.data.languages)}]: must be a source and a target "
             "language, such as [en,fr]"
         )
-    # Otherwise a sweep over scorings would count equal runs of RNNencdec as different.
+    # Without these checks, equal runs of RNNencdec with different, unused scorings would count as different.
     model = config.model
     title = class_name(config.model._target_)
     scoring = scoring_of(model)

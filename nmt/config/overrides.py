@@ -36,8 +36,9 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. Where
-    the two differ, and in the files of overridden groups, the second one's value replaces the stored one.
+    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. If
+    the two compositions differ in a key, or if a file of an overridden group sets the key, the value of
+    the second composition replaces the stored value.
 
     Args:
         stored: configuration of the checkpoint; not changed.
@@ -61,7 +62,7 @@ def apply_overrides(
             raise InputError(f"{path}: no such key; {known}")
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
-    if groups or schema is TrainConfig:  # a key may change others by an interpolation
+    if groups or schema is TrainConfig:  # interpolations may refer to an overridden key
         chosen = [str(each.input_line) for each in groups]
         words = [w for w in overrides if w in chosen or _declares(TrainConfig, override_key(w))]
         before = _stored_choices(stored, history)
@@ -153,7 +154,7 @@ def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
 def _changed_keys(had: dict[str, Any], was: dict[str, Any], has: dict[str, Any]) -> list[str]:
     """Returns the keys that differ between the compositions `was` and `has`.
 
-    Leaves out keys whose stored value `had` differs from `was`: the user had overridden them.
+    Leaves out keys whose stored value `had` differs from `was`, since the user had overridden these keys.
     """
     keys = [key for key in {**was, **has} if was.get(key) != has.get(key)]
     return [key for key in keys if key not in has or had.get(key) == was.get(key)]
@@ -181,7 +182,7 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
     """Refuses values that the weights do not fit and, if `resumed`, values that change the training.
 
     Raises:
-        InputError: naming the first such key, its new value and its old value.
+        InputError: if there is such a value; names its key, the new value and the old value.
     """
     for path, (old, new) in differences(before, now).items():
         effect = effect_of(TrainConfig, path)
@@ -194,7 +195,7 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Returns the old and new value of each dotted key that differs; first `regime`, `experiment`."""
+    """Returns the old and new value of each dotted key that differs; `regime` and `experiment` come first."""
     old, new = flatten(before), flatten(now)
     paths = sorted(old | new, key=lambda path: (path not in ("regime", "experiment"), path))
     return {

@@ -189,8 +189,8 @@ class OptimizerConfig:
 
 
 # Arguments of `pytorch_lightning.Trainer`; users can add any other argument. All names and values are
-# Lightning's except `precision: auto`, which means bf16-mixed if the device multiplies bf16 faster,
-# otherwise 32-true.
+# Lightning's except `precision: auto`, which means bf16-mixed if the device multiplies bf16 faster
+# than float32, otherwise 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
     "val_check_interval": 200,  # batches between two validations

@@ -152,7 +152,7 @@ class TrainingSchedule:
         """
         if not self.by_tokens:
             return range(self.batch_size, len(longer), self.batch_size)
-        # The smallest limit of tokens that gives the same number of batches fills all batches evenly.
+        # The smallest limit that gives as many batches as `batch_size` does fills all batches evenly.
         count = len(_fill(longer, self.batch_size))
         limits = range(1, self.batch_size + 1)
         limit = limits[
@@ -162,7 +162,7 @@ class TrainingSchedule:
 
 
 def _fill(longer: Integers, tokens: int) -> list[int]:
-    """Returns the index where each batch starts if it takes as many sorted sentences as fit."""
+    """Returns the index at which each batch starts if every batch takes as many sorted pairs as fit."""
     starts = []
     start = 0
     while start < len(longer):

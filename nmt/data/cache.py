@@ -32,7 +32,7 @@ Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
 CHECKSUM = "checksum"  # entry of facts.json; a cache without checksum is read, too
-MANY = 20  # chunks; with fewer, starting processes takes longer than it saves
+MANY = 20  # minimum number of chunks for which several processes save time
 _function: Callable[[Any], Any]  # function of a worker process
 
 
@@ -102,7 +102,7 @@ def read_stored(cache: Path, name: str) -> Stored:
 
 
 def write_facts(folder: Path, facts: Facts) -> None:
-    """Writes facts about the rows that `write_rows` has written into a folder."""
+    """Writes facts into a folder, about the rows that `write_rows` has written there."""
     write_json(folder / FACTS, {**facts, CHECKSUM: _checksum(folder, facts)})
 
 

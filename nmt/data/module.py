@@ -20,8 +20,8 @@ from nmt.utils.environment import follow_parent
 class TranslationData(pl.LightningDataModule):
     """Batches for training, validation and tests; each rank gets its own share.
 
-    The Trainer needs `use_distributed_sampler=False`, since this class selects the shares. A pool may
-    span the end of an epoch.
+    The Trainer needs `use_distributed_sampler=False`, since this class selects the shares. A pool of
+    sorted pairs may reach from one epoch into the next.
 
     Args:
         prepared: the text.
@@ -44,7 +44,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's share of the median and of the largest update of the first pool."""
+        """Returns this rank's first micro-batches of the median and the largest update of the first pool."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()
@@ -141,7 +141,7 @@ class MicroBatches(Dataset[Batch]):
         self.world = world
 
     def __len__(self) -> int:
-        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first in order."""
+        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first ones in order."""
         return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:

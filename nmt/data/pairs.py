@@ -36,13 +36,14 @@ class Pairs:
             memory-mapped.
         vocabularies: the vocabularies that encoded source and target.
         counts: statistics of the text, pairs that are too long included: `empty` (number of pairs
-            without a row), number of words and share of `<unk>` of each side; for training text also
-            the number of pairs that each filter drops and, if counted, distinct words of each side.
+            dropped because a side has no words), number of words and share of `<unk>` of each side; for
+            training text also the number of pairs that each filter drops and, if counted, of distinct
+            words of each side.
         fingerprint: changes whenever a row may change.
-        max_words: drop pairs with a longer side; None: keep all.
+        max_words: maximum words of a side; pairs with a longer side are dropped. None: no maximum.
 
     Attributes:
-        counts: `pairs` (number of kept pairs), `too_long` (dropped pairs), then the argument `counts`.
+        counts: `pairs` (number of kept pairs), `too_long` (dropped pairs), and the entries of the argument `counts`.
         kept: (pairs,) indices of the rows that are kept.
         words: (pairs, 2) numbers of words of source and target, without END.
         sizes: (pairs, 2) numbers of ids of source and target, with END.
@@ -123,7 +124,7 @@ def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
 
 
 def count_words(rows: pa.Table) -> dict[str, Any]:
-    """Counts words of each side of encoded rows, and the share of UNKNOWN among ids without END."""
+    """Returns the number of words, and the share of UNKNOWN among ids without END, for each side."""
     counts = {}
     for side in SIDES:
         ids = pc.list_flatten(rows.column(IDS[side]))

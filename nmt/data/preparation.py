@@ -65,7 +65,7 @@ class Prepared:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """Given, or learnt from the filtered training text before `data.max_length` is applied."""
+        """Vocabularies, given or learnt from the filtered training text before `data.max_length` is applied."""
         return self.train.vocabularies
 
     @property
@@ -173,7 +173,7 @@ def _tokenise(
     keep_text: bool,
     numbered: tuple[int, Any],
 ) -> tuple[int, pa.RecordBatch]:
-    """Tokenises a chunk of a source; `numbered`: index of its first pair, and the chunk.
+    """Tokenises a chunk of a source; `numbered` holds the index of its first pair and the chunk.
 
     Returns the number of pairs, and a row for each pair with words on both sides.
     """

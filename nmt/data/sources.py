@@ -115,7 +115,7 @@ def _chunks(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: int | None) -> Source:
-    """Opens a split of a data set in a folder of `save_to_disk`, the library's cache, or the hub.
+    """Opens a split of a data set: one that `save_to_disk` saved, one in the library's cache, or one on the hub.
 
     The data set has one column per language, or a column `translation` with an entry per language.
     """
@@ -129,7 +129,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # The same on every machine: depends on a saved set's content or a published set's commit
+        # The same on every machine, since it depends on a saved set's content or a published set's commit
         fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types

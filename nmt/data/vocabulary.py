@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from nmt.text.symbols import END, END_SYMBOL, SPECIAL, UNKNOWN, UNKNOWN_SYMBOL
 
-WORDS = "words"  # kind of a shortlist of words
+WORDS = "words"  # `Vocabulary.kind` of a shortlist of words
 SPACE = re.compile(r"\s")
 WORD_START = "Ġ"
 DECODER = decoders.ByteLevel()

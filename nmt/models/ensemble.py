@@ -44,7 +44,7 @@ class Ensemble(nn.Module):
         return memories, states
 
     def step(self, state: Parts, memory: Parts) -> tuple[Tensor, Parts]:
-        """Returns log of the mean probabilities (B, K, V), which is normalised, and the attention."""
+        """Returns the log of the mean probabilities (B, K, V), which sum to 1 over V, and the attention."""
         parts = zip(self.networks, state, memory, strict=True)
         logits, attended = zip(*(m.step(*own) for m, *own in parts), strict=True)
         return mean_log_probability(logits), attended

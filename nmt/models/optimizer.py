@@ -80,7 +80,7 @@ def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
 
 
 def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
-    """Returns the learning-rate schedule; raises InputError as `make_optimizer`."""
+    """Returns the learning-rate schedule; raises InputError as `make_optimizer` does."""
     own = dict(config.schedule)
     target = own.pop("_target_", None)
     with errors_naming(f"optimizer.schedule._target_={target}"):

@@ -27,7 +27,7 @@ class ScoreByLength(Metric):
     Args:
         score: key of a score, such as `alignment_error_rate`.
         width: F, the number of statistics per sentence that this score needs.
-        edges: last length of each bucket; longer sentences form the open bucket.
+        edges: maximum length of each bucket; longer sentences form a last, open bucket.
 
     >>> metric = ScoreByLength(edges=[10, 20])
     >>> metric.update(torch.tensor([[6, 4, 2, 1, 7, 6, 5, 4, 7, 8]]), torch.tensor([9]))

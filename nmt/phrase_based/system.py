@@ -38,7 +38,7 @@ WEIGHTS = (
     "jumps",
     "sentence_length",
 )
-"""Thot's features, in its order; `words` and `target_phrase_length` may have either sign."""
+"""Thot's features, in its order. Weights of `words` and `target_phrase_length` may have either sign."""
 START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)  # weights before tuning
 
 
@@ -51,8 +51,8 @@ def check_installed() -> None:
 def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseBasedConfig) -> None:
     """Trains a system and writes its tables into `folder`.
 
-    Thot runs in its own process: it holds the interpreter's lock for minutes, so that its process cannot
-    handle signals.
+    Thot runs in a process of its own, since it holds the interpreter's lock for minutes. Its process
+    cannot handle signals meanwhile.
 
     Args:
         pairs: source and target sentences, tokens separated by spaces.
@@ -181,7 +181,7 @@ def _filter_phrases(folder: Path, filtered: Path, sources: Iterable[Sequence[str
     """Writes a phrase table with only the phrases of `sources`, as Moses' filtering does.
 
     All other tables become links. A line of the table is `target phrase ||| source phrase |||` and the
-    counts of the target phrase and of the pair: dropping a source phrase changes no other probability.
+    counts of the target phrase and of the pair, so dropping a source phrase changes no other probability.
     """
     from machine.translation.thot.thot_utils import escape_tokens
 

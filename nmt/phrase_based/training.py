@@ -23,10 +23,10 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 Weights = tuple[float, ...]
-TUNED = range(7)  # indices in WEIGHTS; sentence length keeps weight 0 as in Thot's own tuning
+TUNED = range(7)  # indices in WEIGHTS; the weight of sentence_length stays 0, as in Thot's tuning
 SIGNED = (0, 2)  # indices of length penalties and bonuses, whose weights may be negative
 STEPS = (0.5, 0.25, 0.125)  # step of each pass over all weights, relative to the weight
-MIN_SIZE = 0.2  # steps of smaller weights are relative to this
+MIN_SIZE = 0.2  # a smaller weight changes by a share of this value, not of the weight
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size; a weight outside `SIGNED` must stay positive.
+    """Changes one weight by a share of its size, unless a weight outside `SIGNED` would cease to be positive.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

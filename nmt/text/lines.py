@@ -1,7 +1,7 @@
 """Reads and checks lines of text files and streams, plain or compressed.
 
-Only a line feed ends a line (a carriage return before it is dropped): characters such as U+2028 or
-U+0085, at which `str.splitlines` also cuts, would put two files out of step.
+Only a line feed ends a line; a carriage return before the line feed is dropped. If characters such as
+U+2028 or U+0085 also ended a line, as in `str.splitlines`, parallel files could get unequal lengths.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_lines(path: Path) -> Iterator[str]:
     The first bytes, not the name, tell whether a file is compressed (gzip, bzip2, xz, Zstandard).
 
     Raises:
-        InputError: if the text is not UTF-8, holds a NUL byte, or is damaged (names file and line);
+        InputError: if the text is not UTF-8, holds a NUL byte or is damaged (names file and line), or
             if the file is an archive of files (names the file).
     """
     number = 0

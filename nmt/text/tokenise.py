@@ -39,13 +39,13 @@ MARKS = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c).s
 
 _SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # parts of emoji
 _TONED = f"{_SYMBOL}[\U0001f3fb-\U0001f3ff]"
-# Matches clusters that readers see as one character but Moses would split, and also private characters of the text,
-# since private characters replace the clusters during tokenisation.
+# Matches clusters that readers see as one character but Moses would split. Also matches Unicode's private-use
+# characters in the text, since such characters replace the clusters during tokenisation.
 CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Every cluster contains one of these characters or a private character: a fast test for clusters.
+# Every cluster contains one of these characters or a private-use character, which gives a fast test.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
@@ -112,9 +112,9 @@ class Tokeniser:
 
         Returns:
             `language`, `normalise`; `prefixes` (words that keep their full stop) and
-            `numeric_prefixes` (words that keep it only before a number); and classes of characters as
-            `ranges`, such as `vowel_killers` (may precede a final joiner) and `unspaced` (characters
-            that are tokens).
+            `numeric_prefixes` (words that keep it only before a number); and classes of characters, as
+            lists made by `ranges`, such as `vowel_killers` (may precede a final joiner) and `unspaced`
+            (characters that are tokens).
         """
         moses_tokenizer = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -170,7 +170,7 @@ def _unspaced() -> Iterator[str]:
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """Matches the positions before and after a character, with its marks, of unspaced scripts."""
+    """Matches the positions before and after each character of an unspaced script, with its marks."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 

@@ -41,7 +41,7 @@ class Heatmaps(pl.Callback):
     """Logs attention heatmaps (teacher forcing) at each validation, always of the same development pairs.
 
     Args:
-        edges: last length of each length bucket; pairs are chosen from the buckets in turn.
+        edges: maximum source words of each length bucket; pairs are chosen from the buckets in turn.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:
@@ -129,7 +129,7 @@ class RenameResults(pl.Callback):
 class StopOnSignal(pl.Callback):
     """Writes `last.ckpt` and ends the run if any rank has received a signal.
 
-    A run on one device checks after every update, a run on several every `log_every_n_steps` updates.
+    A run on one device checks after every update, a run on several devices every `log_every_n_steps` updates.
 
     Args:
         stop: handles the signals.
@@ -149,7 +149,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation, check only at the next batch: the validation's checkpoint is written by then.
+        # After a validation, check only at the next batch, when the validation's checkpoint has been written.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

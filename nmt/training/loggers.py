@@ -85,7 +85,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
     os.environ.setdefault("WANDB_SILENT", "true")
     name = f"{config.name}, seed {config.seed}"[:MAX_NAME]
     group = (sweep_folder() or "")[-MAX_NAME:]
-    # a kill loses what W&B's own process has not written yet
+    # if the run is killed, all that W&B's own process has not yet written is lost
     settings = {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}
     return {
         "id": given.get("id") or run_id(folder),
@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id stored in a run's folder; stores a new one first (the sweep agent's, or random)."""
+    """Returns the W&B id stored in a run's folder; if none is stored, stores the sweep agent's or a random id."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

@@ -90,7 +90,7 @@ class RankLauncher(_SubprocessScriptLauncher):
         while not self._ending:
             if select.select([received], [], [], POLL_S)[0]:
                 number = os.read(received, 1)[0]
-                time.sleep(POLL_S)  # outside C++ code, the signal handler ends the run meanwhile
+                time.sleep(POLL_S)  # unless C++ code is running, the signal handler ends the run
                 waits = not torch.distributed.is_initialized() and not self._ending
                 if self.stop and number in SIGNALS and waits and not self.stop.ended:
                     self.kill(signal.SIGKILL)

@@ -210,7 +210,7 @@ def refuse_outside(
     Somebody else may have written the checkpoint.
 
     Raises:
-        InputError: if the user has neither typed the key nor set the same value in `composed`.
+        InputError: if the user has neither typed the key of such a folder nor set the same value in `composed`.
     """
     typed = [override_key(word) for word in overrides]
     own = outside(composed, folder)
@@ -236,10 +236,10 @@ def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
 
 
 def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
-    """Refuses initial weights of a model, vocabularies or languages other than those of `config`.
+    """Refuses initial weights whose model, vocabularies or languages differ from those of `config`.
 
     Raises:
-        InputError: naming every key that differs, with the value that the weights need.
+        InputError: if a key differs; names every such key, with the value that the weights need.
     """
     needed = [
         f"{path}={json.dumps(needs)}"

@@ -105,7 +105,7 @@ def make_strategy(name: str) -> Any:
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
-    # The stream of CUDA graphs is synchronized with the main stream: the warning does not apply.
+    # The stream of CUDA graphs is synchronized with the main stream, so the warning does not apply.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     hook = bf16_compress_hook if name == "ddp_bf16" else None
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
@@ -167,7 +167,7 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """Instantiates a section that consists of `_target_` and arguments.
 
     Raises:
-        InputError: if this fails, or if the object is not a `kind`. The message names the section's key.
+        InputError: if the section cannot be instantiated, or if the object is not a `kind`; names the key.
     """
     target_of(key, settings)
     with errors_naming(f"{key}._target_={settings['_target_']}"):
@@ -183,7 +183,7 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
     Also refuses values of the wrong type for arguments that `code` declares as number, string or bool.
 
     Raises:
-        InputError: naming the key.
+        InputError: if an argument or a value is refused; names its key.
     """
     known = inspect.signature(code).parameters
     hints = get_type_hints(code.__init__)

@@ -37,7 +37,7 @@ class TrainingRecord(pl.Callback):
         seconds: time of the updates, without validations.
         hours: time of the training in hours, summed over all resumes, up to the last checkpoint.
         stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
-        continues: whether to continue a training that ended early, since its folder or length has changed.
+        continues: whether to continue a training that ended early, because its folder or length has changed.
     """
 
     def __init__(self) -> None:

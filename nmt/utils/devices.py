@@ -21,12 +21,13 @@ from nmt.utils.startup import shared_cores
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 
-# (minimum hidden units, maximum threads): small matrix products end before a second thread wakes up.
+# (minimum hidden units, maximum threads). With fewer units one thread works, since small matrix
+# products end before a second thread wakes up.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
-    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster, else to 32-true.
+    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster than float32, else to 32-true.
 
     Raises InputError for float16: its gradients would underflow, since CUDA graphs compute them without
     loss scaling.
@@ -38,7 +39,7 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if uses_gpu(accelerator):
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # AMX tiles or AVX-512 BF16. The functions are private, so that a later torch may lack them.
+        # AMX tiles or AVX-512 BF16. A later torch may lack these private functions.
         tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, test, bool)() for test in tests)
     return "bf16-mixed" if fast else "32-true"
@@ -88,7 +89,7 @@ def why_no_gpu() -> str:
 def set_threads(threads: int | str, accelerator: str, units: int, processes: int = 1) -> int:
     """Sets the CPU threads of this process, and returns their number.
 
-    `auto` means one thread with a GPU. On a CPU the number depends on the machine and the layers, not on
+    `auto` means one thread with a GPU. On a CPU the number depends on the machine and on `units`, not on
     the load, so that a command is deterministic. The number is also one if waiting threads would spin,
     as in a notebook that imported torch before nmt.
 

@@ -62,8 +62,8 @@ def job_id(command: str, resume: str | None = None) -> str | None:
     """Returns a name shared by all ranks of a torchrun or SLURM job; None elsewhere.
 
     A training run that continues after SLURM requeued it (`resume=auto`) is identified by its job number
-    alone. Other commands may run several times per job: their name includes the step (`srun`); outside a
-    step, they have no name.
+    alone. Other commands may run several times in a job. Their name includes the step of `srun`; outside
+    a step, they have no name.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:

@@ -17,10 +17,10 @@ from nmt.utils.errors import InputError, causes
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file beside the old one through `write(stream)`, then renames it.
+    """Writes a temporary file with `write(stream)`, then renames it to `path`.
 
     Readers see the old content or the new, never a part. The folder is created if needed. The next
-    write overwrites the partial file of a killed process (`.NAME.partial`). An OSError names the file.
+    write overwrites the temporary file of a killed process (`.NAME.partial`). An OSError names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")

@@ -17,7 +17,7 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEWEST_SENTENCES = 2000  # of all items; with fewer, starting processes costs more than it saves
+FEWEST_SENTENCES = 2000  # minimum sentences in all items for which processes save time
 
 _work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items, set in each worker
 
@@ -41,7 +41,7 @@ def map_in_processes(
         warnings.catch_warnings(),
         ProcessPoolExecutor(workers, context, _start_worker, (function, items)) as pool,
     ):
-        # Python warns of forks in a process with threads; `function` uses none of their locks.
+        # Python warns that a fork may wait for a lock of a thread; `function` uses no such lock.
         warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
         try:
             yield from pool.map(_apply, range(len(items)))

@@ -26,7 +26,7 @@ class Stage(tqdm):
 
     Args:
         title: what is done, such as `translating test`.
-        total: the amount of work; None if unknown; then a count is shown unless stdout is a terminal.
+        total: the amount of work; None if unknown. Then a count is shown, unless stdout is a terminal.
         unit: what is counted, in the singular; empty if nothing is counted.
         shown: whether to show the stage at all.
     """
@@ -45,7 +45,7 @@ class Stage(tqdm):
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
 
     def advance(self, amount: int = 1) -> None:
-        """Adds finished work, but not beyond `total`: the work of other ranks is an estimate."""
+        """Adds finished work, but not beyond `total`, since the work of other ranks is an estimate."""
         self.update(amount if self.total is None else min(amount, self.total - self.n))
 
 

@@ -22,7 +22,7 @@ KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 and 32 MiB (glibc's m
 
 
 def set_up_process() -> None:
-    """Limits how long OpenMP's threads spin, if torch is not yet imported, and makes malloc keep memory.
+    """Limits how long OpenMP's threads spin, if torch is not yet imported, and makes malloc keep freed memory.
 
     Environment variables that are already set stay; child processes inherit all variables.
     """
