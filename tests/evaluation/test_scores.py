@@ -220,6 +220,10 @@ class Taken(ExactMatch):
 
 match = ExactMatch()
 number = 3
+
+class Other:
+    def __init__(self):
+        raise SystemError("a class that is no score was called")
 """
 
 
@@ -240,7 +244,15 @@ def test_a_class_or_an_object_of_ones_own(own_module, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["blue", "MODULE.Missing", "no_such_module.Score", "MODULE.number", "MODULE.Taken"]
+    "name",
+    [
+        "blue",
+        "MODULE.Missing",
+        "no_such_module.Score",
+        "MODULE.number",
+        "MODULE.Other",
+        "MODULE.Taken",
+    ],
 )
 def test_what_is_no_score_is_refused(own_module, name):
     with pytest.raises(InputError, match=r"^scores: "):

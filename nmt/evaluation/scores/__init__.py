@@ -84,7 +84,7 @@ def score_of_name(name: str, key: str) -> Score:
         named = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(f"{key}: {name}: {first_line(error)}") from error
-    score = named() if isinstance(named, type) else named
+    score = named() if isinstance(named, type) and issubclass(named, Score) else named
     if not isinstance(score, Score) or score.key in known:
         raise InputError(f"{key}: {name}: must be an nmt.evaluation.scores.Score with a new key")
     return score
