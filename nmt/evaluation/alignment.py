@@ -36,7 +36,7 @@ def parse_links(
         lengths: number of words of source and target, if known.
 
     Raises:
-        InputError: for anything that is not a link, or a link outside the sentence.
+        InputError: if an item is not a link, or if a link lies outside the sentence.
 
     >>> sorted(parse_links("0-0 1p2").possible)
     [(0, 0), (1, 2)]
@@ -68,7 +68,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
         key: name of the section `text`, such as `data.valid`, for the message.
 
     Raises:
-        InputError: as `parse_links`, naming file and line.
+        InputError: as `parse_links`; the message names file and line.
     """
     if pair["alignment"] is None:
         return None

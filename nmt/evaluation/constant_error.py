@@ -35,7 +35,7 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # number of simulated systems that are averaged
-# Lower and upper bounds of replaced, variation and clustered; a higher rate of swaps restores word order
+# Lower and upper bounds of `replaced`, `variation` and `clustered`; beyond a rate of 0.5, swaps get rarer
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds of the search for rates
 BLEU_WEIGHT = 10  # weight of the mean log precision; the weight of 1-grams and of 4-grams is 1
@@ -207,7 +207,7 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
 
 def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
-    """Yields the records of each simulated system: constant error rates, and the BLEU of a given system.
+    """Yields the records of each simulated system, with constant error rates and the BLEU of the given system.
 
     All simulated systems have the same rates, but different errors. They have no scores of detokenised
     text, since their errors are in tokens, and no scores without unknown words.
@@ -241,7 +241,7 @@ def measure_constant_error(
 
     Args:
         records: records of each run.
-        measured: statistics of each run; the simulated systems get the same scores.
+        measured: statistics of each run; those of the same scores are computed for the simulated systems.
     """
 
     def tables(run: int) -> dict[str, np.ndarray]:

@@ -3,8 +3,8 @@
 If short and long sentences come from different domains, a curve over all sentences mixes the effects of
 length and domain. The adjusted curve is a direct standardisation: at every length, a domain's weight is its
 share of all sentences. The curve uses the domains with enough sentences at both lengths that retention compares.
-It has a value at a length if each of these domains has `FEWEST_OF_DOMAIN` effective sentences there, and all of
-them together have `FEWEST`.
+It has a value at a length if each of these domains has at least `FEWEST_OF_DOMAIN` effective sentences there,
+and all of them together have at least `FEWEST`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from nmt.evaluation.length_curve import FEWEST, Kernel, LengthScale, kernel
 from nmt.evaluation.summary import CommonSentences
 
-FEWEST_OF_DOMAIN = 5  # minimum of effective sentences of each domain in an adjusted curve
+FEWEST_OF_DOMAIN = 5  # minimum of effective sentences of a domain at a length
 
 
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
@@ -29,7 +29,7 @@ def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str
 
 
 def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
-    """Computes a kernel of the `comparable_domains` that gives each the same share at all lengths."""
+    """Computes a kernel that gives each of the `comparable_domains` the same share at all lengths."""
     lengths = scale.kernel(sentences.lengths).lengths
     weights = np.zeros((len(lengths), len(sentences.ids)))
     known = np.ones(len(lengths), dtype=bool)
@@ -57,7 +57,7 @@ def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[s
 
 
 def domains_of(sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Returns by name of each domain which sentences belong to it: (N,) bool."""
+    """Returns, by name of the domain, a mask (N,) of the sentences that belong to it."""
     assert sentences.domains is not None
     return {str(domain): sentences.domains == domain for domain in np.unique(sentences.domains)}
 

@@ -8,8 +8,9 @@ of the n values. The variance of their mean is the sum of two terms. The first t
 degrees of freedom. It contains the variance between seeds and the interaction of seeds and sentences. The
 second term is the variance due to the sentences, which are the same for all seeds: the bootstrap variance of
 the mean, less the interaction that S^2 / n contains already. The interval is a t interval with the degrees of
-freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the interaction
-in the bootstrap replaces a smaller first term: with three seeds, S^2 can be far too small by chance.
+freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the first
+term is replaced by the interaction in the bootstrap if the interaction is larger, because with three seeds
+S^2 can be far too small by chance.
 
 Bootstrap tests reject a true null hypothesis slightly more often than their level. A test of equivalence
 must not, so it uses the larger of two p-values: one from the resamples, and one from a t test with the
@@ -30,8 +31,8 @@ from scipy.special import stdtr, stdtrit
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
-FEWEST_SEEDS = 3  # seeds of a group; with fewer, an interval covers new sentences only
-PARTS = 10  # subsets of the resamples, which give the standard errors of an interval's ends
+FEWEST_SEEDS = 3  # minimum number of seeds for an interval that covers new seeds
+PARTS = 10  # number of subsets of the resamples, for the standard errors of an interval's ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ def combined(
         sentences: number of the sentences.
         documents: number of documents, if documents were drawn; None: sentences were drawn.
     """
-    # A single run is not averaged: copies would cost time, with an estimate for each length of each curve.
+    # A single run is not averaged, to save the time of a copy: each length of each curve has an estimate.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])

@@ -42,10 +42,10 @@ from nmt.evaluation.resampling import (
 from nmt.evaluation.scores import Score
 from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 
-WIDTH = 0.15  # in log length: half of the weight is within 10 % of a length, 95 % within 34 %
+WIDTH = 0.15  # standard deviation in log length: half the weight is within 10 %, 95 % within 34 %
 FEWEST = 30  # minimum of effective sentences at a length of a curve
-SHORT, LONG = 10, 50  # words: the two lengths that retention compares
-STEP = math.log(LONG / SHORT) / 16  # between lengths of a curve, in log length: 11 %
+SHORT, LONG = 10, 50  # the two lengths that retention compares, in words
+STEP = math.log(LONG / SHORT) / 16  # in log length, from one length of a curve to the next: 11 %
 LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT; reports say where each is lost
 
 
@@ -75,9 +75,9 @@ class LengthScale:
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
     """Returns the scale of a test set with sentences of these lengths (N,).
 
-    A set of ordinary sentences gets the default scale: at least 90 % of its sentences have at most 60 words,
-    and at least 10 % of its words are in sentences of 30 or more words. For any other set, 10 % of its words
-    are in lines shorter than `short`, and 10 % in lines longer than `long`, up to rounding.
+    A set gets the default scale if at least 90 % of its sentences have at most 60 words, and at least 10 % of
+    its words are in sentences of 30 or more words. For any other set, the scale is chosen so that 10 % of the
+    words are in lines shorter than `short`, and 10 % in lines longer than `long`, up to rounding.
 
     >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
     (10, 20, 30, 40, 50, 60)
@@ -264,7 +264,7 @@ class Curve:
 
         Returns:
             The length, and the lower and upper end of its interval. The length is None if the curve does
-            not fall so far where it is known; an end is None if that edge of the band does not.
+            not fall so far where it is known; an end is None if that edge of the band does not fall so far.
         """
         curve = self.relative
         parts = (curve.score, *curve.band())
@@ -406,7 +406,7 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
 def _first_below(
     lengths: np.ndarray, values: np.ndarray, threshold: float, allowed: np.ndarray
 ) -> float | None:
-    """Interpolates where a curve falls to `threshold`: before the first allowed length at or below it."""
+    """Interpolates the first allowed length at which a curve is at or below `threshold`; None without one."""
     logs = np.log(lengths)
     for place in np.flatnonzero((values <= threshold) & allowed).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])

@@ -67,7 +67,7 @@ def cut_outputs(
 
 
 def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Cuts an output into one segment per reference; their total edit distance is the smallest possible.
+    """Cuts an output into one segment per reference, with the smallest total edit distance to the references.
 
     This total equals the distance of the whole output to the joined references, so that one table of
     distances gives the best cuts (Matusov et al., 2005).

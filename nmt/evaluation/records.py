@@ -14,12 +14,12 @@ A record is the dict of one sentence: one line of `translations/<set>.jsonl`. It
     log_probability  log-probability of the hypothesis, in nats; absent for other systems
     bleu_stats     BLEU statistics of the hypothesis: the 10 integers of `sentence_statistics`
     unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
-    hypothesis_no_unk, bleu_stats_no_unk   translated with `<unk>` forbidden; only if `no_unk`
+    hypothesis_no_unk, bleu_stats_no_unk   the same for search with `<unk>` forbidden; only if `no_unk`
     attention_entropy   mean entropy of the weights over target steps, in nats; only with attention
     eos_weight     mean weight on the source `</s>` over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
     position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
-    statistics     statistics by key of the score; only of slow or language-dependent scores, or from files
+    statistics     statistics by key of the score; only of scores that are slow, language-dependent or read from files
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def read_rows(path: Path) -> list[Record]:
     """Reads a file with a JSON object on each line, plain or compressed.
 
     Raises:
-        InputError: if a line is not a JSON object, naming the file and the line.
+        InputError: if a line is not a JSON object; the message names the file and the line.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):

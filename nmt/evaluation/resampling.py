@@ -26,7 +26,7 @@ from nmt.config.keys import CONFIDENCE
 SEED = 12345  # the same for every run, so that two runs on one test set use the same draws
 CHUNK = 1 << 22  # sentences drawn at a time, which bounds the memory for large sets
 
-Interval = tuple[float | None, float | None]  # low, high; both None without a defined resample
+Interval = tuple[float | None, float | None]  # low, high; both are None if the interval is unknown
 Combine = Callable[[np.ndarray], np.ndarray]  # (..., F) sums -> (...) values
 
 

@@ -1,6 +1,6 @@
 """results.json describes a run; its scores are in `scores.csv`.
 
-It is written last and atomically: a run folder that has it is a finished run.
+It is written last and atomically, so that a run folder that has it is a finished run.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read(folder: str | Path) -> dict[str, Any]:
     """Reads the results.json of a run folder.
 
     Raises:
-        InputError: if it is missing or not the results of a run, naming the file.
+        InputError: if it is missing or not the results of a run; the message names the file.
     """
     path = Path(folder) / FILE
     with refuse_unreadable(path, "the results of a run"):

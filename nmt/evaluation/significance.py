@@ -84,8 +84,8 @@ def _test(
     """Tests the difference of two scores (1 + R,), on the sentences and on resamples.
 
     `documents` is the number of documents, if documents were drawn; None: sentences were drawn. p is the
-    share of differences by chance that are at least as large as the observed difference. Both counts of
-    the share include the observed difference, since chance could give it, too.
+    share of differences by chance that are at least as large as the observed difference. The observed
+    difference is counted as one of the differences by chance.
     """
     delta, *_ = deltas = first - second
     by_chance = deltas[1:][~np.isnan(deltas[1:])]

@@ -28,7 +28,7 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 PART = 20  # sentences whose statistics a process computes at a time
-SAMPLE, MANY = 10, 1000  # sentences: sample to estimate the time; minimum for which it is estimated
+SAMPLE, MANY = 10, 1000  # for MANY or more sentences, SAMPLE of them are timed to estimate the time
 
 
 def keep_statistics(
@@ -137,7 +137,7 @@ class Measured:
         }
 
     def has(self, key: str) -> np.ndarray:
-        """Tells which sentences have a score: (N,) bool; none if it was not measured."""
+        """Tells which sentences have a score: (N,) bool; all False if the score was not measured."""
         if key not in self.tables:
             return np.zeros(len(self.ids), dtype=bool)
         return ~np.isnan(self.tables[key][:, 0])

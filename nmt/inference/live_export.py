@@ -4,8 +4,8 @@ The file is compressed (deflate). It starts with one line of JSON, with the keys
 `state_input`, `languages`, `rules` (how Moses tokenises the source and detokenises the target language),
 `search`, `source_vocabulary`, `target_vocabulary`, `dictionary`, and `tensors` (checkpoint name and shape
 of each weight). A vocabulary has the `kind` words, with `words`, or bpe, with `subwords` and `merges`; word
-or subword i has the id i + 2. After the line come the entries of all matrices, as signed bytes. Then comes,
-for each tensor, either the scales of the matrix rows or the entries of the vector, as 32-bit floats.
+or subword i has the id i + 2. The line is followed by the entries of all matrices, as signed bytes; and
+then, for each tensor, by the scales of its rows (matrix) or its entries (vector), as 32-bit floats.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list
     For a run folder, its best checkpoint is read; an artifact of W&B is downloaded.
 
     Raises:
-        InputError: as `read_checkpoint`; and if the members' vocabularies, languages or tokenizers differ.
+        InputError: as `read_checkpoint`, if no checkpoint is named, or if the members' vocabularies,
+            languages or tokenizers differ.
     """
     members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
@@ -99,7 +100,7 @@ def download(name: str) -> Path:
     """Downloads the checkpoint of an artifact logged by `WandbLogger(log_model=true)`.
 
     Raises:
-        InputError: without a W&B key, or if W&B does not provide exactly one checkpoint file.
+        InputError: if there is no W&B key, or if W&B does not provide exactly one checkpoint file.
     """
     if not has_wandb_key():
         raise InputError(f"checkpoint={name}: {WITHOUT_KEY}, or name a file")
@@ -144,7 +145,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces attention weights by the `kind` of `evaluation.attention`; InputError if there are none."""
+    """Replaces attention weights as `kind` (`evaluation.attention`) says; InputError if that is impossible."""
     context = network.decoder.context
     if kind == "as_trained":
         return

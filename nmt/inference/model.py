@@ -50,7 +50,7 @@ class Model:
     Attributes:
         network: the `torch.nn.Module`, in evaluation mode.
         source, target: the vocabularies.
-        config: the model uses `search`, `evaluation`, the languages, the precision and the threads.
+        config: the configuration; `search`, `evaluation`, languages, precision and threads are used.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
         checkpoints: the checkpoint file, or the files of an ensemble.
     """
@@ -90,13 +90,13 @@ class Model:
         Args:
             sentences: ordinary text, one sentence per string.
             beam: hypotheses kept per sentence (`search.beam_size`); None: as in the checkpoint.
-            nbest: number of translations in `ScoredSentence.nbest`, and minimum beam size.
-            tokenised: the sentences hold tokens separated by spaces.
-            attention: also compute attention and the words' log-probabilities, by teacher forcing.
+            nbest: number of translations in `ScoredSentence.nbest`; a smaller beam size is replaced by it.
+            tokenised: whether the sentences are tokens separated by spaces.
+            attention: whether to compute attention and the words' log-probabilities by teacher forcing.
             search: other keys of the section `search`, such as `length_penalty=0.6`.
 
         Raises:
-            InputError: if a key of `search` is unknown or its value is out of bounds; names the key.
+            InputError: if a key of `search` is unknown or its value is out of bounds; the message names it.
             RunError: if a probability is NaN.
         """
         model = self.searching(beam_size=beam, nbest=nbest, **search)
@@ -125,7 +125,7 @@ class Model:
         Args:
             pairs: (source, target), ordinary text, one sentence per string. A target word outside the
                 vocabulary has the probability of `<unk>`.
-            tokenised: the sentences hold tokens separated by spaces.
+            tokenised: whether the sentences are tokens separated by spaces.
 
         Raises:
             RunError: if a probability is NaN.
@@ -200,7 +200,7 @@ class Model:
         *,
         shared: bool = False,
     ) -> list[Result]:
-        """Applies `work` to batches of similar length; returns results in sentence order.
+        """Applies `work` to batches of sentences of similar length; returns results in sentence order.
 
         The longest sentences come first. The batches are the same for any number of ranks. On a CPU
         each thread computes its own batches, which changes no result. No gradients are computed; the
@@ -312,8 +312,8 @@ class Model:
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses that are also force-decoded, for attention, the words'
-                log-probabilities and `runners_up`; so are all hypotheses whose `<unk>` is replaced.
+            attended: indices of the hypotheses to force-decode, for attention, the words' log-probabilities
+                and `runners_up`. Hypotheses whose `<unk>` is replaced are always force-decoded.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search

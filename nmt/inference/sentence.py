@@ -51,7 +51,7 @@ class ScoredSentence:
 
     @property
     def links(self) -> str:
-        """Links j-i from source word j to target word i, both from 0; empty without attention."""
+        """Links j-i from source word j to target word i, both counted from 0; empty without attention."""
         return "" if self.weights is None else format_links(hard_links(self.weights))
 
     def row(self, number: int, reference: list[str] | None = None) -> Record:
@@ -109,9 +109,9 @@ def replace_unknown_words(
     source: Sequence[str],
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Replaces each `<unk>` by the source word of largest weight, or this word's translation.
+    """Replaces each `<unk>` by the source word of largest weight, or by its translation in `dictionary`.
 
-    See Luong et al. (2015). `<unk>` stays if the source has no words, or without attention.
+    See Luong et al. (2015). `<unk>` stays if the source has no words or the model has no attention.
 
     Args:
         words: (I,) words of a translation, without `</s>`; None for `<unk>`.

@@ -1,7 +1,8 @@
 """The test protocol: translates and scores test sets, and writes the files of a run.
 
-Every reference is force-decoded, and every sentence is translated. A sentence whose pair has only known words
-is translated again without `<unk>`. Each of N ranks takes every N-th batch; no batch or result depends on N.
+Every reference is force-decoded, and every sentence is translated. If the shortlists have all
+words of a pair, its source is translated again with `<unk>` forbidden. Each of N ranks takes every N-th batch;
+no batch or result depends on N.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ System = Callable[[list[Record], str], list[Record]]
 def held_out_splits(
     config: Config, vocabularies: Vocabularies, names: Sequence[str]
 ) -> Iterator[Pairs]:
-    """Yields the named test sets of `data.test` (all without names), encoded with the vocabularies.
+    """Yields the test sets `names` of `data.test`, or all if `names` is empty, encoded with the vocabularies.
 
     Raises:
-        InputError: for an unknown name, or a text that cannot be read.
+        InputError: if there is no test set, if a name is unknown, or if a text cannot be read.
     """
     known = config.data.test
     if not known:
@@ -71,8 +72,8 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
     """Reads the sentences of test sets, without translations.
 
     Raises:
-        InputError: if a gold alignment does not fit its pair, or a document has no name (with file and
-            line); if a file of documents is missing or too short.
+        InputError: if a gold alignment does not fit its pair, if a document has no name, or if a file of
+            documents is missing or too short.
     """
     sets = {}
     for split in splits:
@@ -101,7 +102,7 @@ def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
     """Returns records of the sentences of a test set, for any system to translate.
 
-    A record also holds gold links, if there are any, as `gold`, which is not written to files.
+    The gold links of a sentence, if any, are in the key `gold`, which is not written to files.
     """
     shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
@@ -136,7 +137,7 @@ class Evaluated:
 
 
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
-    """Translates and scores each test set, and the joined inputs of `stress`.
+    """Translates and scores each test set, and its sentences joined to longer inputs (`stress`).
 
     Every rank translates its share of the sentences.
 
@@ -182,7 +183,7 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
 
     Returns:
         On every rank, the record of each sentence (`nmt.evaluation.records`), in the order of the set.
-        `report.sentences` of the records also hold `alignment`, for the page.
+        The records of `report.sentences` chosen sentences also hold `alignment`, for the page.
     """
     config = model.config
     edges = list(model.config.evaluation.edges or ())
@@ -237,7 +238,7 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """Returns the reference's NLL, and its attention's entropy, weight on `</s>` and link counts."""
+    """Returns the NLL of a reference, and the entropy, weight on `</s>` and link counts of its attention."""
     record: Record = {"nll": -forced.log_probability}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())

@@ -14,8 +14,8 @@ from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# Minimum of pairs per source word in which links are counted; more would hardly change the result.
-OCCURRENCES = 10
+# The links of a source word are counted in at least this many pairs, or in all if it is in fewer.
+OCCURRENCES = 10  # more would hardly change the result
 
 Advance = Callable[[int], object]  # called with the number of finished pairs
 
@@ -26,7 +26,7 @@ def training_sample(train: Pairs, pairs: int) -> Rows:
 
 
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
-    """Returns the mean NLL of the pairs `rows` of `train`, in nats per sentence, on every rank."""
+    """Returns on every rank the mean NLL of the pairs `rows` of `train`, in nats per sentence."""
 
     def work(indices: list[int]) -> list[float]:
         batch = train.batch(rows[indices]).move_to(model.network.device)
@@ -40,9 +40,9 @@ def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _
 def learn_dictionary(
     model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None
 ) -> dict[str, str]:
-    """Finds the target word that attention links most often to each source word, on every rank.
+    """Returns on every rank, for each source word, the target word that attention links to it most often.
 
-    The words include words outside the shortlists. The model must have attention, and no subwords.
+    The words include words outside the shortlists. The model must have attention, and must not use subwords.
     """
     network = model.network
     assert isinstance(network, Network)  # not an ensemble: the model was just trained

@@ -1,10 +1,10 @@
 """Claims about models, decided by finished runs.
 
 A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration, and
-claims about one group or two. The statistic is the mean over a group's seeds; for two groups, the first
-mean minus the second. A rule compares the statistic and its interval with a number. With three or more
-seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers only new sentences for
-these models, and the verdict says so.
+claims about one group or two. The statistic of a claim is the mean over the group's seeds; for two groups,
+the first mean minus the second. A rule compares the statistic and its interval with a number. With three or
+more seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers only new sentences
+for these models, and the verdict says so.
 
 Legend: N sentences, R resamples, n runs of a group.
 """
@@ -57,15 +57,15 @@ RESAMPLES = (1, 4, 16, 64)  # factors of R, tried until more resamples cannot ch
 class RunGroup:
     """Runs that differ only in their seed.
 
-    `where` has values of configuration keys, in addition to the `where` of the file. The key `system` is
-    `model` in results.json; `members` is the number of models of an ensemble.
+    `where` has values of configuration keys, in addition to the `where` of the file. It may
+    also have `system` (`model` in results.json) and `members` (the number of models of an ensemble).
     """
 
     where: Mapping[str, Any]
     make: str = ""  # overrides for the command, in addition to `make` of the file
     command: str = "train"  # command that creates the runs
     of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
-    together: bool = False  # for `evaluate`: all seeds as one ensemble
+    together: bool = False  # for `evaluate`: whether all seeds form one ensemble
     seeds: int | None = None  # number of seeds; None: `seeds` of the file
 
 
@@ -98,7 +98,7 @@ class Claim:
         return f"{self.long} against {self.short} words"
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Weighs sentences: by 1 inside `lengths`, else 0; for retention by kernels at both lengths."""
+        """Returns sentence weights: for a score, 1 inside `lengths`, else 0; for retention, kernels at both lengths."""
         lengths = sentences.lengths
         if self.statistic != "score":
             ends = kernel(lengths, at=(self.short, self.long), short=self.short)
@@ -125,7 +125,7 @@ class ClaimFile:
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """Returns, per seed, a group's first run with this test set; for None, its first training."""
+        """Returns, for each seed, a group's first run with the test set; if that is None, its first training run."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -158,7 +158,7 @@ def read_claims(path: Path) -> ClaimFile:
     """Reads a file of claims.
 
     Raises:
-        InputError: naming the file and the wrong entry.
+        InputError: if the file is not a file of claims, or if an entry is wrong; the message names it.
     """
     try:
         content = path.read_bytes()
@@ -207,7 +207,7 @@ def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000
     """Decides each claim of a file from finished runs; test sets of the same name must be the same text.
 
     Raises:
-        InputError: like `read_claims`, or for an unknown score.
+        InputError: as `read_claims`, or if a score is unknown.
     """
     file = read_claims(path)
     return claims_table(file, list(decided_rows(file, runs, resamples)))

@@ -100,8 +100,8 @@ def build_comparison(config: CompareConfig) -> Comparison:
     """Compares runs with each other and with other systems, and shows progress.
 
     Raises:
-        InputError: if a pattern matches no finished run, a file cannot be read, or a score or test
-            set is unknown.
+        InputError: if neither runs nor systems are given, if a pattern matches no finished run, if a
+            file cannot be read, or if a score or test set is unknown.
     """
     if not config.runs and not config.systems:
         raise InputError("runs: must be given, or systems with source and reference")

@@ -1,8 +1,8 @@
 """The figures of a run folder and of a comparison: scores over sentence length, alignments.
 
 As in the paper's Figure 2, a line shows a score over sentence length; here it has a band. A point shows the
-score of a length bucket, and a vertical line the longest training sentence. Captions say what a band
-covers, and name the settings of the search, since these change the scores of long sentences.
+score of a length bucket. A vertical line marks the length of the longest training sentence. Captions
+say what a band covers, and name the settings of the search, since these change the scores of long sentences.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def draw_figures(
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
 ) -> Drawing:
-    """Draws scores by length, one panel per score; the lowest panels show the sentences per bucket.
+    """Draws scores by length, one panel per score; the lowest panels show the number of sentences per bucket.
 
     Args:
         keys: keys of the scores; if empty, the keys in `BLEU_PARTS`.
@@ -114,7 +114,7 @@ def lengths_figure(
     rows = -(-len(keys) // columns)
     width = PANEL * columns
     names = [shown(name, MAX_LABEL) for name in comparison.groups]
-    room = 0.45 + LETTER * max(map(len, names))  # inches: the legend's line sample and name
+    room = 0.45 + LETTER * max(map(len, names))  # inches: width of one entry of the legend
     abreast = max(1, min(len(names), 4, int(width / room)))
     height = 2.1 * rows + 1 + LEGEND_LINE * -(-len(names) // abreast)
     figure = Drawing(figsize=(width, height), layout="constrained")

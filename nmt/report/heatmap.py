@@ -82,12 +82,12 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
-    """Draws one panel per sentence, in two columns (a single sentence: one); all cells have one size.
+    """Draws one panel per sentence, in two columns (one for a single sentence); all cells have one size.
 
     A panel consists of the words and the square cells. Sizes are in inches. A figure with a side
     above `LARGEST` is scaled down.
     """
-    # `cells` and `room` are (N, 2): width and height, per panel, of all cells and of the words
+    # (N, 2), width and height for each panel: `cells` of all its cells, `room` of its words
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows

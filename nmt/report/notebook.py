@@ -1,4 +1,4 @@
-"""HTML of results for notebooks, with all text escaped; comparisons include the figure for papers."""
+"""HTML of results for notebooks. All text in it is escaped; a comparison contains a figure of BLEU by length."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
-MAX_HEADLINES = 6  # with more groups, the headline describes only two of them
+MAX_HEADLINES = 6  # maximum number of groups in a headline; of more, it describes only two
 RATES = (RETAINED, CONSTANT, EXCESS)  # statistics that tables show in per cent
 
 TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key and decimals (None: it is text)

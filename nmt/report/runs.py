@@ -82,7 +82,7 @@ class FinishedRun:
 
     @cached_property
     def group(self) -> str:
-        """A text that is equal for runs on the same corpus that differ only in their seed."""
+        """A text that is the same for all runs that have the same corpus and differ only in their seed."""
         if self.external:
             return self.label
         same: dict[str, Any] = {k: v for k, v in self.flat.items() if not is_incidental(k)}
@@ -107,7 +107,7 @@ class FinishedRun:
         """Returns the sentence records of a test set (`nmt.evaluation.records`); [] without any.
 
         Raises:
-            InputError: naming the file and line that cannot be read.
+            InputError: if a line cannot be read; the message names file and line.
         """
         if test_set not in self.records:
             self.records[test_set] = self._rows("translations", test_set)
@@ -186,7 +186,7 @@ def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """Labels runs by few differing keys; each key separates runs that the keys before it do not."""
+    """Labels runs by differing keys; a key is used only if it separates runs that the keys before it do not."""
     frame = differing_settings(runs)
     keys: list[str] = []
     kinds = 1

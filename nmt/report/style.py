@@ -59,7 +59,7 @@ def style() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure that notebooks show by themselves, without pyplot: nothing is shown twice."""
+    """A figure that notebooks show by themselves, without pyplot, so that nothing is shown twice."""
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:

@@ -44,7 +44,8 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         sets: names of the known test sets.
 
     Raises:
-        InputError: if a pattern matches no file, if a test set is unknown, or if one of several is not named.
+        InputError: if a pattern matches no file, if a test set is unknown, if none of several test sets is
+            named, or if a name occurs twice.
     """
     listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
@@ -169,7 +170,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     """Reads a JSONL file, or a TSV file with a heading.
 
     Raises:
-        InputError: if the file cannot be read, or `names` are given but no column has such a name.
+        InputError: if the file cannot be read, or if `names` are given but no column has such a name.
     """
     file = check_file(path, key)
     table = _parsed(file, key, file.stat().st_mtime_ns)

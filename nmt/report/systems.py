@@ -159,8 +159,8 @@ def read_systems(
         tables: result of `read_scores`, checked before the texts are read.
 
     Raises:
-        InputError: naming the key, if a file cannot be read, its number of lines differs from the
-            test set, its test set is unknown, or a table needs a column `system` and lacks it.
+        InputError: if a file cannot be read, if its number of lines differs from the test set, if its test
+            set is unknown, or if a table needs a column `system` and lacks it; the message names the key.
     """
     of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]

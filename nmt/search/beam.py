@@ -67,7 +67,7 @@ class _Sentence:
 def _autocast_cache() -> Iterator[None]:
     """Lets autocast cast each weight once per search instead of once per step.
 
-    Inference mode and Lightning's autocast turn this cache off.
+    Inference mode and Lightning's autocast turn autocast's cache of cast weights off.
     """
     was_enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(True)
@@ -161,7 +161,7 @@ def beam_search(
 
 
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:
-    """Returns the rank, log-probability / length^length_penalty; `length` counts `</s>`, too."""
+    """Returns the rank log-probability / length^length_penalty, where `length` includes `</s>`."""
     return log_probability / length**length_penalty
 
 
@@ -176,7 +176,7 @@ def _floor(steps: float) -> int:
 
 
 def _open_slots(totals: np.ndarray) -> np.ndarray:
-    """Returns the slots (B, K') of open hypotheses in order; other slots fill up shorter rows."""
+    """Returns the slots (B, K') of each row's open hypotheses, ascending, padded with other slots."""
     is_open = totals > -np.inf
     return np.argsort(~is_open, axis=1, kind="stable")[:, : is_open.sum(1).max()]
 

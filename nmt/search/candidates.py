@@ -30,7 +30,7 @@ from torch import Tensor
 from nmt.utils.devices import queued
 from nmt.utils.errors import RunError
 
-STRIPES = 16  # more stripes: fewer cells to compare, but more words per cell to sort
+STRIPES = 16  # number of stripes; more would give fewer cells to compare, but more words to sort
 SPARE = 4  # cells inspected beyond the beam width: thanks to these, most ties need no full sort
 NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
@@ -48,7 +48,7 @@ class Stripes(NamedTuple):
 class Continuations(NamedTuple):
     """Hypotheses extended by one word, best first."""
 
-    parents: np.ndarray  # (B, W) slot of the extended hypothesis
+    parents: np.ndarray  # (B, W) slot of the hypothesis to which the word is added
     words: np.ndarray  # (B, W)
     totals: np.ndarray  # (B, W) summed log-probability with this word; -inf: no continuation
 

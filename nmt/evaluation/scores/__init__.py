@@ -55,7 +55,7 @@ def choose_scores(
         language: target language, which selects the tokenisers of text scores.
 
     Raises:
-        InputError: naming the unknown score, and the known ones.
+        InputError: if a name is unknown, cannot be imported, or is not that of a `Score` with a new key.
 
     >>> [score.key for score in choose_scores(["chrf", "bleu"])]
     ['bleu', 'chrf']

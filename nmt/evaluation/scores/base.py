@@ -22,8 +22,8 @@ class Score(ABC):
         higher_is_better: None if neither direction is better.
         by_length: whether it is also computed for each length bucket.
         default: whether it is on by default.
-        slow: whether its statistics are slow to compute. Records store these statistics. For records of
-            runs that lack them, they are computed only if the user names the score; for systems, always.
+        slow: whether its statistics are slow to compute. Records store these statistics. If the records of
+            a run lack them, they are computed only if the user names the score; for systems, always.
         field: key under which records hold the statistics, for scores that do not override `statistics`.
     """
 
@@ -38,7 +38,7 @@ class Score(ABC):
     field: ClassVar[str] = ""
 
     def statistics(self, record: Record) -> Sequence[float] | None:
-        """Returns F numbers of a sentence; None if the score does not apply to it."""
+        """Returns the F statistics of a sentence; None if the score does not apply to it."""
         return record.get(self.field)
 
     @abstractmethod

@@ -122,7 +122,7 @@ def build_page(
 
 
 def turned(table: Table) -> Table:
-    """Turns a table of few runs so that each score has a row: scores are too many for columns."""
+    """Turns a table of at most `MAX_COLUMNS` runs, so that each score has a row and each run a column."""
     if len(table.frame) > MAX_COLUMNS:
         return table
     frame = table.frame.set_index("Run").T.rename_axis(index="Score", columns=None).reset_index()

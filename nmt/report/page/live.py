@@ -28,8 +28,8 @@ def fitted_models(
     `report.live=auto` a model that would exceed LIMIT is left out.
 
     Returns:
-        The contents of page elements by id (the models, and the worker's program). And the labels of
-        the models with example sentences, or None without models.
+        Two values: the contents of page elements by id (the models, and the worker's program); and the
+        labels of the models with example sentences, or None without models.
     """
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for members in grouped(runs).values() if report.live is not False else ():

@@ -1,6 +1,6 @@
 """The data of a page: runs, scores by length, differences, translations, alignments.
 
-Frames of a comparison become lists of rows unchanged; the scripts of the page select and draw them.
+Frames of a comparison become lists of rows; the scripts of the page select and draw them.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
 def fitted_sentences(
     comparison: Comparison, limit: int
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, dict[str, Any]]]:
-    """Selects at most `limit` alignments, and translations, of each test set, evenly over the lengths.
+    """Selects alignments (at most `limit`) and translations of each test set, evenly over the lengths.
 
     Returns:
-        By test set, the chosen sentences of `_aligned`. By test set, the labels of the `systems`, the
-        chosen `rows` of `_translations`, and the `total` number of these rows before the choice.
+        Two dictionaries by test set: the chosen sentences of `_aligned`; and the labels of the `systems`,
+        the chosen `rows` of `_translations`, and the `total` number of rows before the choice.
     """
     runs = {name: comparison.paired(name) for name in comparison.sets}
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}

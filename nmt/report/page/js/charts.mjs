@@ -1,5 +1,5 @@
-// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is only ever
-// data.
+// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is
+// never a field name.
 
 export const MANY = 8; // maximum number of lines that all have a colour
 
@@ -144,7 +144,7 @@ function lengthPanel({
 }
 
 /** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side
- * by side. The signal `hovered` names the series whose line is thick; if grey, it gets the text's colour. */
+ * by side. The signal `hovered` names the series whose line is thick; a grey line gets the text's colour. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -198,7 +198,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
   };
 }
 
-/** One line per series over updates. */
+/** The chart of training: one line per series over the updates. */
 export function trainingSpec({ rows, names, look, title, width, theme }) {
   const { color, strokeDash } = encodings(names, look, theme);
   const tooltip = [

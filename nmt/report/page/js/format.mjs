@@ -10,7 +10,7 @@ export function fixed(value, digits = 2) {
 /** A number with its sign, for differences. */
 export const signed = (value, digits = 2) => (value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits));
 
-/** A share in whole per cent; "<1 %" below one half. */
+/** A share in whole per cent; "<1 %" below half a per cent. */
 export function percent(share) {
   const value = 100 * share;
   return value > 0 && value < 0.5 ? "<1\u202f%" : `${Math.round(value)}\u202f%`;

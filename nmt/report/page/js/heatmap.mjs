@@ -5,9 +5,9 @@
 import { svg } from "./dom.mjs";
 
 const LEAST = 0.004;
-const SLANT = 55; // degrees of the column labels, upright where columns are narrow
+const SLANT = 55; // degrees: slant of the column labels; where columns are narrow, labels are upright
 const FONT = 12;
-const SMALL = { cell: 8, font: 9 }; // pixels: smallest readable sizes; larger pictures scroll
+const SMALL = { cell: 8, font: 9 }; // pixels: smallest readable sizes; a picture that needs more room scrolls
 
 const textWidth = (words, font) =>
   Math.min(14.6 * font, 14 + 0.62 * font * Math.max(...words.map((word) => word.length)));

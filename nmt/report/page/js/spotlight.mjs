@@ -1,4 +1,4 @@
-// With many lines, a chart shows a few in colour and the others in grey; rows of tables choose which.
+// With many lines, a chart shows a few in colour and the others in grey; buttons in a table choose them.
 
 import { MANY } from "./charts.mjs";
 import { h } from "./dom.mjs";

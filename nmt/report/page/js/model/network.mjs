@@ -121,7 +121,7 @@ export class Network {
     return { annotations: { data: annotations, columns: A }, across, keys, summary };
   }
 
-  /** s_0 = tanh(W_s summary + b), and E y_0 = 0: {hidden: s_{i-1} (K, H), word: E y_{i-1} (K, E)}. */
+  /** s_0 = tanh(W_s summary + b), and zeros for y_0: {hidden: s_{i-1} (K, H), word: embeddings (K, E)}. */
   initial({ summary }) {
     return {
       hidden: linear(summary, this.decoder.W_s, this.decoder.bias_s).map(tanh),

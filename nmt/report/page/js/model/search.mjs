@@ -9,9 +9,9 @@ const RUNNERS_UP = 5;
 /** The most probable translation found with a beam: {steps, logProbability, finished, memory}. `steps` has
  * the result of `stepOf` for each word and for </s>, which is added if the search ended without it.
  *
- * Each step keeps the best continuations: `beam_size` minus the number of finished hypotheses. The search
- * ends when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can overtake the
- * best finished one. `prefix` are words that must come first.
+ * Each step keeps the best continuations; their number is `beam_size` minus that of finished hypotheses. The
+ * search ends when the beam is empty, after max_ratio · T_x steps, or as soon as no open hypothesis can
+ * overtake the best finished one. `prefix` are words that must come first.
  */
 export function* beamSearch(network, source, settings, prefix = []) {
   const limit = Math.max(1, floor(settings.max_ratio * source.length), prefix.length + 1);
