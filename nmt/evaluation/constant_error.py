@@ -48,7 +48,8 @@ class Rates:
 
     replaced: float  # mean rate of replaced words, between 0 and 1
     variation: float  # standard deviation of this rate over sentences, as a share of its maximum
-    # probability that a word shares the error draw of the word before; negative: minus the rate of swaps
+    # probability that a word shares the error draw of the word before; negative: minus the probability
+    # that a word is drawn to swap places with the next
     clustered: float
     added: float  # rate of repeated words; negative: minus the rate of dropped words
 

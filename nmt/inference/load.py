@@ -151,7 +151,7 @@ def intervene(network: Network, kind: str, checkpoint: str) -> None:
         return
     if not isinstance(context, Attention) or isinstance(context, LocalAttention):
         raise InputError(
-            f"checkpoint={checkpoint}: has no attention weights to replace; leave out "
-            f"evaluation.attention={kind}"
+            f"checkpoint={checkpoint}: has no attention, or local attention, whose weights cannot be "
+            f"replaced; leave out evaluation.attention={kind}"
         )
     network.decoder.context = Intervention(context, kind)
