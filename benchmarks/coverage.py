@@ -54,7 +54,7 @@ from nmt.evaluation.summary import Measured
 BLEU = REGISTERED["bleu"]
 LONGEST = 100  # words of the longest sentence
 LONGEST_EVER = 400  # words of the longest paragraph
-SHIFT = 0.5  # standard deviation of documents, on the logit scale of the rate of right words
+SHIFT = 0.5  # standard deviation of what a document adds to the logit of the rate of right words
 CONCENTRATION = 12.0  # alpha + beta of the beta distribution
 WARM_UP = 30  # simulated words before a sentence, in which a span of errors can start
 POPULATION = 100_000  # sentences of the sample that stands for infinitely many
@@ -110,7 +110,7 @@ class Plan:
         lengths: `even`, `natural`, or another key of `LENGTHS`.
         seeds: a key of `SEEDS`.
         fall: a key of `FALLS`.
-        documents: number of documents, each with a shared shift in difficulty; 0: none.
+        documents: number of documents, whose sentences share a shift in difficulty; 0: none.
         known: whether the bootstrap draws documents; otherwise it draws sentences.
         truncated: words after which a system stops; 0: never.
     """
@@ -202,7 +202,7 @@ def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.nda
 
 
 def draw_documents(plan: Plan, size: int) -> np.ndarray | None:
-    """Returns the document number of each sentence (N,), for documents of equal size, or None."""
+    """Returns the document number of each sentence (N,), for documents of equal size; None without documents."""
     return np.arange(size) * plan.documents // size if plan.documents else None
 
 
@@ -298,11 +298,11 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
 def damaged(
     references: list[list[str]], rates: np.ndarray, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Simulates a system with these error rates (N,). Its errors differ from those of `constant_error`.
+    """Simulates a system with these error rates (N,). Its errors differ from those of `measure_constant_error`.
 
     Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words come from
-    elsewhere in the text. Spans can start before a sentence: otherwise the system would make fewer errors
-    in short sentences, and its rate would not be constant.
+    elsewhere in the text. Spans can start before a sentence, because otherwise the system would make fewer
+    errors in short sentences, and its rate would not be constant.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -328,11 +328,11 @@ def damaged(
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Returns the percentages of test sets in which the test reports a steeper and a flatter fall.
+    """Returns the percentages of test sets with a significantly steeper fall, and with a flatter one.
 
     Args:
         rate: rate of errors at `SHORT` words.
-        loss: share of the BLEU at `SHORT` words that more errors cost at `LONG` words.
+        loss: share of the BLEU at `SHORT` words that is lost at `LONG` words, because of more errors.
     """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)

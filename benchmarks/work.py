@@ -64,8 +64,8 @@ SIZES = {
 # PyTorch's matrix products, and the index of the first factor among the arguments
 PRODUCTS = {"mm": 0, "bmm": 0, "_linear_pointwise": 0, "addmm": 1, "baddbmm": 1}
 CAP = 50  # words of the longest training sentence
-BATCH = 80  # sentences
-POOL = 20  # batches; the pairs of a pool are sorted by length
+BATCH = 80  # sentence pairs of a batch
+POOL = 20  # batches that `pool` returns
 
 
 class Net(Network):

@@ -26,7 +26,7 @@ class Omissions(NamedTuple):
 
 
 def find_omissions(run: str, sentences: Sequence[str], least: float = 0.2) -> list[Omissions]:
-    """Returns the words of each sentence whose coverage is below `least`.
+    """Returns, for each sentence, the translation and the words with a coverage below `least`.
 
     Args:
         run: a run folder or a checkpoint of a model with attention.

@@ -1,4 +1,4 @@
-"""Trains a model with the paper's and with an own scoring function, in a plain Lightning Trainer.
+"""Trains one model with the paper's scoring function and one with `Distance`, in a Lightning Trainer.
 
     python examples/scoring.py
     python examples/scoring.py regime=laptop trainer.max_steps=400

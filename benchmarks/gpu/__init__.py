@@ -3,7 +3,7 @@
 import os
 import sys
 
-if "--rehearse" in sys.argv[1:]:  # torch and Triton read these at their first import
+if "--rehearse" in sys.argv[1:]:  # torch and Triton read these variables when they are imported
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["TRITON_INTERPRET"] = "1"
 # NVIDIA's containers set this variable, with which float32 products would use TF32.

@@ -30,7 +30,7 @@ from benchmarks.gpu import commands, compile, model, speed
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.work import Line, rounded
 
-# In order of importance, each with a time limit in seconds; their sum limits a full run
+# Items in order of importance, each with its time limit in seconds
 ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "machine": (speed.machine, 20),
     "gradients": (model.gradients, 75),
@@ -46,7 +46,7 @@ ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "repeat": (model.repeat, 20),
     "compile": (compile.check, 35),
 }
-LAST_LINES = 12  # lines of an error message that are kept
+LAST_LINES = 12  # number of lines that are kept from the end of an error message
 
 
 def main() -> None:

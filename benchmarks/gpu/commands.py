@@ -1,4 +1,4 @@
-"""Runs the commands as a user would: speed of training, DDP, kill and resume."""
+"""Checks that run the commands as a user would: speed of training, DDP, kill and resume."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def short(setting: Setting, run: str, *overrides: str) -> list[str]:
 
 
 def train(setting: Setting, findings: Findings) -> None:
-    """Measures updates per second of `nmt.train` at paper sizes; the run chooses kernels and graphs."""
+    """Measures updates per second of `nmt.train` at paper sizes, with the kernels and graphs that it chooses."""
     clock = setting.folder / "clock.json"
     size = ["regime=tiny", "trainer.max_steps=8", "trainer.log_every_n_steps=4"]
     if not setting.rehearse:
@@ -74,9 +74,9 @@ def train(setting: Setting, findings: Findings) -> None:
 def ddp(setting: Setting, findings: Findings) -> None:
     """Checks that DDP with one rank (NCCL on a GPU) gives the same bits as training without DDP.
 
-    DDP has Lightning's own settings here, since with ours gradients are views of buckets, and the rounding
-    of their norm depends on where the views begin. With `--rehearse` (on a CPU), DDP rounds some updates
-    differently, so the check has a tolerance there.
+    DDP has Lightning's default settings here. With `trainer=ddp`, gradients would be views of buckets, and
+    the rounding of their norm would depend on where the views begin. With `--rehearse` (on a CPU), DDP
+    rounds some updates differently, so the check has a tolerance there.
     """
     strategies = {"alone": "auto", "ddp": "ddp_find_unused_parameters_false"}
     started = [
@@ -88,7 +88,7 @@ def ddp(setting: Setting, findings: Findings) -> None:
 
 
 def resume(setting: Setting, findings: Findings) -> None:
-    """Checks that a killed and resumed run has the bits of an uninterrupted run; then translates."""
+    """Checks that a killed and resumed run gives the same bits as an uninterrupted run; then translates."""
     straight = subprocess.Popen(short(setting, "straight"))
     process = subprocess.Popen(short(setting, "killed"))
     killed = setting.folder / "killed"

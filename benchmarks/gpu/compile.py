@@ -27,14 +27,14 @@ from nmt.fused.loop import AttentionInputs, run_backward, run_forward
 from nmt.fused.output import chunked_nll
 from nmt.layers import Additive, Dot, ScaledDot
 
-LENGTHS = (8, 16, 32, 52, 200)  # S
-BATCH, TARGET = 80, 3  # B, T; every step of the decoder launches the same kernels
+LENGTHS = (8, 16, 32, 52, 200)  # source lengths
+BATCH, TARGET = 80, 3  # the target is short, since all decoder steps launch the same kernels
 HIDDEN, ANNOTATION, ALIGNMENT, MAXOUT = 1000, 2000, 1000, 500
 VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
-    """Returns what Triton needs of a tensor to compile; GPU memory is aligned to 512 bytes."""
+    """Returns a stand-in for a tensor, with dtype and address; GPU memory is aligned to 512 bytes."""
     start = 512 + tensor.storage_offset() * tensor.element_size()
     return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
@@ -50,7 +50,7 @@ def gpu_target(name: str) -> Any:
 
 @contextmanager
 def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
-    """Inside, launches only compile: `found` collects kernels by hash, `failed` errors by kernel name."""
+    """Makes launches only compile; `found` collects kernels by hash, and `failed` errors by kernel name."""
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 
@@ -127,9 +127,9 @@ def runs(source: int, dtype: Any) -> None:
 
 
 def compile_all(target: str) -> Iterator[Line]:
-    """Yields a line for each specialised kernel that the recurrences launch, over `LENGTHS` and types.
+    """Yields a line for each specialised kernel that the recurrences launch, for all `LENGTHS` and dtypes.
 
-    `S` and `dtype` are the first length and type that launched the kernel; `registers` is per thread,
+    `S` and `dtype` are the first length and dtype that launched the kernel; `registers` is per thread,
     `spills` the bytes that do not fit in registers, `shared` the bytes of shared memory, `vector_loads` the
     instructions that load 16 bytes per thread from global memory. `error` says why a kernel does not compile.
     """
@@ -180,7 +180,10 @@ def resource_usage(cubin: bytes) -> str:
 
 
 def is_good(line: Line) -> bool:
-    """Tells whether a kernel compiles, has no spills and few registers, and loads keys and logits fast."""
+    """Tells whether a kernel compiles, has no spills, stays within a limit of registers, and has vector loads.
+
+    Only the kernels of scores and of word likelihoods must have vector loads.
+    """
     if "error" in line or line["spills"]:
         return False
     few = line["registers"] <= (160 if line["target"].startswith("gfx") else 128)

@@ -14,12 +14,12 @@ from benchmarks.work import SCORING, pool
 from nmt.fused import backend_of
 from nmt.fused import steps as torch_steps
 
-# Largest relative errors of gradients; the keys say whether the precision is bf16
+# Limits of the relative errors of gradients; the keys say whether the precision is bf16
 LIMITS = {False: 1e-3, True: 0.05}  # compared with the plain loop in float32
-PADDED = {False: 1e-4, True: 0.02}  # with padding graphs, compared with no graphs
+PADDED = {False: 1e-4, True: 0.02}  # with graphs that pad the batch, compared with no graphs
 PRECISIONS = {False: "float32", True: "bf16"}
 TURNS = 3  # passes over all shapes: the first captures graphs, the others replay them
-UPDATES = 20  # of each repetition
+UPDATES = 20  # number of updates in each training of `repeat`
 
 
 def gradients(setting: Setting, findings: Findings) -> None:

@@ -52,7 +52,7 @@ class Findings:
 
 
 class Setting:
-    """Paper sizes on a GPU, or toy sizes on a CPU, where graphs compute instead of replaying.
+    """Paper sizes on a GPU, or toy sizes on a CPU, where losses are computed instead of replayed.
 
     Args:
         rehearse: use toy sizes on a CPU.
@@ -113,16 +113,16 @@ class Setting:
 
 @functools.lru_cache
 def plain_net(size: Size, scoring: str, device: str) -> Net:
-    """Draws a model once per process, since drawing takes seconds at paper sizes."""
+    """Builds a random model once per process, since drawing its weights takes seconds at paper sizes."""
     torch.manual_seed(1)
     net = Net(size, "plain", scoring)
-    # otherwise rounding would swap maxout units that nearly tie, which is not an error
+    # otherwise rounding could change which of a maxout unit's two entries is larger
     net.decoder.readout.bias.data[0::2] += 3
     return net.to(device)
 
 
 def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
-    """Computes the gradients of a batch in float64, by name; zeros for a missing gradient."""
+    """Returns the gradients of a batch by name, converted to float64; zeros for a missing gradient."""
     trainer.gradient(words)
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
@@ -131,11 +131,11 @@ def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
 
 
 def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
-    """Returns the largest relative error |found - expected| / |expected|, inf for NaN, and its name."""
+    """Returns the largest relative error |found - expected| / |expected|, inf for NaN, and its gradient's name."""
     apart = []
     for name, wanted in expected.items():
         norm = float(wanted.norm()) or 1.0
-        # a single number sums terms of both signs, which may cancel out: wider limit
+        # a gradient of one entry is a sum that may cancel out, so its error is divided by 4
         share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
         apart.append((share if math.isfinite(share) else math.inf, name))
     return max(apart)

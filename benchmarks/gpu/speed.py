@@ -61,7 +61,7 @@ def updates(setting: Setting, findings: Findings) -> None:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures the milliseconds of an update, of its parts and of its slowest kernels, with counts."""
+    """Measures the milliseconds of an update, of its parts and of its slowest kernels; counts launches."""
     rows, length = setting.shapes[0]
     words = setting.rectangle(length, rows)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
@@ -88,7 +88,7 @@ def parts(setting: Setting, findings: Findings) -> None:
 
 
 def products(setting: Setting, words: work.Words) -> float:
-    """Measures the seconds of all matrix products of forward and backward, in one CUDA graph."""
+    """Measures the seconds of all matrix products of a forward and backward pass, in one CUDA graph."""
     trainer = setting.trainer(setting.net(), bf16=True)
     repeat = work.Products(partial(trainer.gradient, words)).repeat
     if setting.rehearse:

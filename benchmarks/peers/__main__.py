@@ -42,7 +42,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # of the search; symbols per sentence
+SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # searched sentences, symbols of each, beam size
 VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf16": ("fused", True)}
 
 

@@ -180,7 +180,7 @@ def last_number(pattern: str, printed: str) -> int:
 
 
 def write_tokenised(source: Path, folder: Path) -> None:
-    """Writes tokenised text, and vocabularies for Marian of the most frequent training words."""
+    """Writes tokenised text and, for Marian, vocabularies of the most frequent training words."""
     for language in ("en", "fr"):
         tokenise = Tokeniser(language).tokenise
         for name in ("train", "val", "test2016"):

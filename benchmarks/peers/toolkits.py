@@ -20,7 +20,7 @@ from benchmarks.peers.environment import JOEYNMT, MARIAN, install_joeynmt, insta
 from benchmarks.work import Size, Words
 
 WORKER = Path(__file__).with_name("joeynmt_worker.py")
-REPEATS = 3  # updates or searches of one batch, whose mean time is Marian's
+REPEATS = 3  # number of updates or searches over which Marian's time is averaged
 
 
 class JoeyNMT:
@@ -54,7 +54,7 @@ class JoeyNMT:
 class Marian:
     """Marian's program, started for each measurement.
 
-    To leave out the start, runs with one update or search are subtracted from runs with 1 + `REPEATS`.
+    To leave out the start, the time of one update or search is subtracted from that of 1 + `REPEATS`.
     """
 
     version = MARIAN
@@ -124,7 +124,7 @@ class Marian:
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
         output = (e + n + 2 * n) * e + e * self.size.vocabulary
         forward = source * encoder + target * (beam or 1) * (units + attention + output)
-        return forward if beam else 3 * forward  # the backward pass has two products per product
+        return forward if beam else 3 * forward  # each product has two in the backward pass
 
 
 TOOLKITS: dict[str, type[JoeyNMT | Marian]] = {"joeynmt": JoeyNMT, "marian": Marian}

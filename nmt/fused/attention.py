@@ -1,4 +1,4 @@
-"""Attention over the annotations of one batch, step by step; computes gradients without autograd.
+"""Attention over the annotations of a batch, step by step, with gradients computed without autograd.
 
 Keys are prepared once, and the gradients of keys are summed over the steps. No B x S x N tensor is saved
 per step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
@@ -21,7 +21,7 @@ from nmt.layers.precision import accumulate_dtype
 # Number of entries in the buffer of `Sigmoids`: on a CPU per thread, so that the part of one thread fits
 # the cache of one core; on a GPU in total.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
-BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # up to this |x|, e^2x is a normal number
+BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # for |x| up to this, e^2x is a normal number
 
 softmax_backward = torch.ops.aten._softmax_backward_data
 
@@ -35,7 +35,7 @@ class DotSteps:
     """Attention with scores scale · qᵀk over annotations (B, S, A), keys (B, S, N), mask (B, S)."""
 
     def __init__(self, scoring: Any, annotations: Tensor, keys: Tensor, mask: Tensor) -> None:
-        # scores are computed in float32 at least: 16 bits hold two or three digits
+        # scores are computed in float32 at least, since 16-bit numbers have only 2 or 3 digits
         self.keys = keys.to(accumulate_dtype(keys.dtype))
         self.scoring = scoring
         self.annotations = annotations
@@ -75,12 +75,12 @@ class DotSteps:
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         """Returns the gradient of a query (B, N), given the gradient of its scores (B, S).
 
-        Call this method once per step: in `AdditiveSteps`, it also adds to the gradients of keys and v.
+        Call this method once per step, because in `AdditiveSteps` it also adds to the gradients of keys and v.
         """
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
     def gradients(self, grad_scores: Tensor, queries: Tensor) -> tuple[Tensor, ...]:
-        """Returns the gradients of the keys and of the scoring parameters, from all steps.
+        """Returns the gradients of the keys and of the scoring parameters, summed over all steps.
 
         Takes `grad_scores` (T, B, S) and `queries` (T, B, N).
         """
@@ -181,7 +181,7 @@ def exponential(x: Tensor) -> Tensor:
 
 
 class FusedAdditive(Additive):
-    """See `nmt.layers.Additive`. Without gradients, it processes the batch in parts with one buffer."""
+    """See `nmt.layers.Additive`. If gradients are off, parts of the batch share one buffer."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         if torch.is_grad_enabled():

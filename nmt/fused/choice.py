@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 
-# Timed passes for each `Way`. Two passes before these compile kernels and capture graphs, and do not count.
+# Number of timed passes for each `Way`, after two passes that compile kernels and capture graphs
 TURNS = 3
 # A way is chosen only if it is faster than the best earlier way by this factor. Otherwise noise would
 # decide between ways of equal speed, and a repeated command could give different numbers.

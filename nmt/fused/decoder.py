@@ -46,10 +46,10 @@ MAX_PRODUCT_SYMBOLS = 120
 class ProductMemory(NamedTuple):
     """The encoded sentences of a search: `Memory` with products in place of the annotations.
 
-    With a fixed context, each sentence has one product instead of S.
+    With a fixed context, each sentence has one product, of its summary, instead of S.
     """
 
-    products: Tensor  # (B, S, 3H + 2M), or (B, 3H + 2M): [C; C_o] h_j, or of the summary
+    products: Tensor  # (B, S, 3H + 2M) [C; C_o] h_j; fixed context: (B, 3H + 2M)
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
     mask: Tensor  # (B, S) bool, True on real positions
 

@@ -37,8 +37,8 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 def fuse(network: Network, *, kernels: bool = True) -> Network:
     """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
 
-    Parameters and their names do not change; results change by rounding only. Modules of other classes,
-    subclasses included, are not replaced. The fused encoder supports gated units. The fused decoder
+    Parameters and their names do not change; results change by rounding only. A module is replaced
+    only if its exact class is a key of `FUSED`. The fused encoder supports gated units. The fused decoder
     supports gated units with additive, dot, scaled dot or general attention, or a fixed context.
     Logs a warning if the encoder or decoder is not supported.
 

@@ -1,8 +1,8 @@
 """Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
 
 The encoder (one or two directions at once) and the decoder (with or without attention) run the same
-steps. Each step computes the following, in the paper's notation. `projected` is [W_z; W_r; W] e + b of
-the step's input word, with blocks for z, r and s̃, and is computed before the loop:
+steps. `projected` is [W_z; W_r; W] e + b of the input word of a step, with blocks for z, r and s̃. It is
+computed before the loop. Each step computes, in the paper's notation:
 
     [q_i; u_i] = [W_a; U_z; U_r] s_{i-1}                  one product
     c_i        = Σ_j α_ij h_j,  α_ij = softmax_j score(q_i, k_j)
@@ -201,9 +201,10 @@ def run_forward(
 ) -> tuple[Tensors, Tensors]:
     """Runs the loop. Returns its results, and the tensors that the backward pass needs.
 
-    The second tuple has the fields of a `UnitRecord`, then with attention those of an `AttentionRecord`.
+    The second tuple has the fields of a `UnitRecord`, followed by those of an `AttentionRecord` if there
+    is attention.
 
-    Python counts from 0: `state[i]` is s_i, but `gate[i]`, `context[i]`, … belong to s_{i+1}.
+    `state[i]` is s_i, but `gate[i]`, `context[i]`, … belong to step i + 1, since Python counts from 0.
 
     `steps` is `nmt.fused.steps` or a module with the same functions.
     """
@@ -272,9 +273,9 @@ def run_backward(
         ∂c_i     = from_outside + Cᵀ [∂z; ∂r; ∂s̃]; attention computes ∂q_i from ∂c_i
         ∂s_{i-1} = from_outside + (1 - z)∘∂s_i + r∘(Uᵀ ∂s̃) + [W_a; U_z; U_r]ᵀ [∂q_i; ∂z; ∂r]
 
-    After an iteration, `grad_state` is ∂s_{i-1} without `from_outside` and the last product (`from_next`).
-    The next iteration adds both terms. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all steps. Each of the four
-    views covers the columns that are marked:
+    After an iteration, `grad_state` still lacks two terms of ∂s_{i-1}: `from_outside` and the matrix
+    product, called `from_next`. The next iteration adds them. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all
+    steps. Each of the four views covers the columns that are marked:
 
                     ∂q  ∂z  ∂r  ∂s̃
         queries     ×

@@ -24,7 +24,7 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 # compiling the three matrix products (the logits and two gradients) takes as long as computing them.
 # With padding, new numbers of rows are rare.
 ROW_MULTIPLE = 32
-# Bytes of one chunk of logits: few enough for the cache of a CPU, enough to fill a GPU.
+# Size of a chunk of logits in bytes: small enough for the cache of a CPU, large enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
@@ -71,8 +71,8 @@ class FusedOutput(Output):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Returns readouts (R, M), words (R), and weights of the words (R; None: all are 1).
 
-        On a CPU, rows are the real positions only. On a GPU a boolean index would synchronize, so padded
-        positions are rows, too, with weight 0.
+        On a CPU, rows are the real positions only. On a GPU a boolean index would synchronize, so the rows
+        include padded positions, with weight 0.
         """
         if not readout.is_cuda:
             return readout[mask], target[mask], None
@@ -99,11 +99,11 @@ def chunked_nll(
     with_gradients: bool = False,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """Returns weight · -log p(word) (R) for readouts (R, M), and the gradients of the sum over R.
+    """Returns weight · -log p(word) (R) for readouts (R, M), and the `Gradients` of the sum.
 
     Without `with_gradients`, the second result is None.
 
-    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` is (R), or None for 1.
+    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` is (R); None means weights of 1.
     `dtype` is the compute dtype.
     """
     accumulate = accumulate_dtype(dtype)
@@ -119,13 +119,13 @@ def chunked_nll(
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
-        # without rows, no chunk writes the gradients of W_o and bias
+        # if there are no rows, no chunk overwrites the gradients of W_o and bias, which must be 0
         new = torch.empty if len(rows) else torch.zeros
         shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (matrix, padded_bias))
         grads = Gradients(torch.empty_like(rows), *shared)
     size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(matrix) * dtype.itemsize)
     size = min(len(rows), max(multiple, size))
-    # reuse one buffer on a CPU: page faults would cost a sixth of the time
+    # chunks share a buffer on a CPU: page faults of new buffers would cost a sixth of the time
     buffer = rows.new_empty(size, len(matrix)) if on_cpu else None
     for chunk in chunks(len(rows), size, multiple):
         grad = steps.word_nll(

@@ -108,7 +108,7 @@ def word_nll(
 
     Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R), `weight` (R; None:
     all are 1) and `buffer` (memory for the logits, at least (R, V); the gradient overwrites the logits).
-    Returns the gradient of the sum with respect to the logits (R, V), or None.
+    Returns the gradient of the sum of `nll` with respect to the logits (R, V); None without `with_gradient`.
 
     Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
     """
@@ -160,7 +160,7 @@ def pad_sizes(factor: Tensor, *, rows: bool = False) -> Tensor:
 
 
 def size_multiple(device: torch.device) -> int:
-    """Returns what matrix sizes should be multiples of: 8 on a GPU, 1 on a CPU.
+    """Returns the number that should divide matrix sizes: 8 on a GPU, 1 on a CPU.
 
     cuBLAS has its fastest 16-bit kernels only for multiples of 8. Of the paper's sizes, 500 maxout units,
     620 entries of an embedding and 30,002 words are not multiples of 8.

@@ -78,7 +78,7 @@ _RELATIVE = {
     PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
     FUTURE: Weighted([PRESENT, PAST], [75, 25]),
 }
-# In the passive, be describes an event, not a state: was written, a été écrit
+# In the passive, the verb `be` describes an event, not a state: was written, a été écrit
 _BE_PASSIVE = BE._replace(state=False)
 
 
@@ -130,7 +130,7 @@ def _write_full_subject(draft: Draft, noun_class: str, budget: int) -> Referent:
 
 
 def _write_any_pronoun(draft: Draft) -> Referent:
-    """Writes I, we, you, he or she."""
+    """Writes one of the subject pronouns `I`, `we`, `you`, `he` and `she`."""
     referent = _PRONOUN_REFERENTS.pick(draft.draw)
     draft.put(*_PRONOUNS[referent.person, referent.feminine])
     return referent
@@ -174,7 +174,7 @@ def _write_passive(draft: Draft, tense: str, budget: int) -> None:
 
 
 def write_relative_clause(draft: Draft, noun: Referent, budget: int) -> None:
-    """Writes a relative clause about `noun`, with where, whose, that (object), who or which."""
+    """Writes a relative clause that begins with `where`, `whose`, `that` (object), `who` or `which`."""
     outer = draft.tense, draft.last_subject
     draft.tense = _RELATIVE[TIME[draft.tense]].pick(draft.draw)
     draft.depth += 1

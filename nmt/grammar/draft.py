@@ -120,7 +120,7 @@ class Draft:
         return self.draw() < probability * RANGE
 
     def pick_unused(self, choice: Weighted[Word], tries: int = 3) -> Word:
-        """Picks a word that the sentence does not have yet, or gives up after `tries` picks."""
+        """Picks a word that the sentence does not have yet; the last of `tries` picks is taken in any case."""
         for _ in range(tries):
             item = choice.pick(self.draw)
             if item not in self.used:

@@ -16,7 +16,7 @@ class Links(NamedTuple):
 
     A sure link connects two words that are translations of each other. A possible link connects
     words of a phrase that is translated as a whole (`in order to`, `pour`), or a word that only has
-    a grammatical function: an auxiliary without counterpart, do, to, ne, a reflexive pronoun.
+    a grammatical function: an auxiliary without counterpart, `do`, `to`, `ne`, a reflexive pronoun.
     """
 
     sure: tuple[int, ...] = ()

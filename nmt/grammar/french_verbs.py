@@ -60,7 +60,7 @@ Five = tuple[str, str, str, str, str]
 
 
 class Forms(NamedTuple):
-    """The forms of a French verb; each tuple by person: je, il, nous, vous, ils."""
+    """The forms of a French verb; a `Five` has one form per person: je, il, nous, vous, ils."""
 
     infinitive: str
     present: Five
@@ -120,7 +120,7 @@ def _principal(infinitive: str) -> tuple[list[str], str | None]:
 def conjugate(infinitive: str) -> Forms:
     """All forms of a verb given by its infinitive (without a reflexive pronoun)."""
     (je, il, nous, ils, future, participle), vous = _principal(infinitive)
-    stem = "ét" if infinitive == "être" else nous[:-3]  # of the imperfect
+    stem = "ét" if infinitive == "être" else nous[:-3]  # stem of the imperfect
     short = stem  # the stem before i, where g and c are soft: mangions
     if infinitive.endswith("ger"):
         short = stem[:-1]

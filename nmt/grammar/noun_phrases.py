@@ -83,7 +83,7 @@ def write_noun_phrase(
         owner: the owner that a possessive agrees with; None: no possessive.
         definite: allows only determiners that may follow `de`.
         negated: whether this is the direct object of a negated verb (`pas de pain`).
-        singular: never plural.
+        singular: whether the noun must be singular.
         subject: whether this is the subject of a clause; only subjects may have `every`.
     """
     noun = pick_noun(draft, noun_classes)
@@ -117,7 +117,7 @@ def write_noun_phrase(
 def _pick_adjectives(
     draft: Draft, noun: Noun, budget: int
 ) -> tuple[Adjective | None, Adjective | None]:
-    """Picks adjectives for before and after the French noun: none, one, or seldom both."""
+    """Picks at most one adjective that precedes the French noun, and at most one that follows it."""
     if budget <= 0 or not draft.chance(0.5):
         return None, None
     before = adjectives_of(noun.noun_class, True) if draft.chance(0.5) else None

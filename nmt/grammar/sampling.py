@@ -38,7 +38,7 @@ def share(source: Sequence[str]) -> int:
 
 
 def split_share(split: str) -> range:
-    """Returns the shares of a split. The part of its name after a colon has no effect on the shares."""
+    """Returns the shares of a split. What follows a colon in the name of the split has no effect."""
     base = split.partition(":")[0]
     if base not in _SHARES:
         raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
@@ -73,7 +73,7 @@ def draw(
     """Returns draw k of a split. It is the same on every machine and does not depend on other draws.
 
     Args:
-        seed: the corpus; another seed gives another sample of the same language.
+        seed: seed of the corpus; another seed gives another sample of the same language.
         split: train, valid or test. A name after a colon (`test:long`) gives other draws from the
             same shares of the language.
         k: number of the draw, from 0.

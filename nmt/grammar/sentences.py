@@ -77,7 +77,7 @@ def derive(draw: Draw, length: int) -> AlignedPair:
 
 
 def _write_opening(draft: Draft, tense: str, length: int) -> None:
-    """Writes what precedes the main clause, mostly nothing: a time, a place or a clause."""
+    """Writes a time, a place or a clause before the main clause; in most cases, writes nothing."""
     if length >= 8 and draft.chance(0.16):
         draft.put_phrase(lexicon.phrases[tense].pick(draft.draw))
     elif length >= 10 and draft.chance(0.05):

@@ -1,9 +1,9 @@
 """Random numbers that are the same on every machine, and weighted lists.
 
 A stream has a name. SHAKE-128 of the name and a block number gives the numbers of a block, so no random
-generator of a library is needed. The bounds of weighted lists are the same everywhere, too: their
-computation needs only sums, quotients and square roots, which IEEE 754 defines exactly. Logarithms and
-powers would differ between C libraries.
+generator of a library is needed. Weighted lists have the same bounds on every machine, because the bounds
+are computed from sums, quotients and square roots, which IEEE 754 defines exactly. Logarithms and powers would
+differ between C libraries.
 """
 
 from __future__ import annotations

@@ -190,9 +190,9 @@ def write_verb(
     Args:
         preceding: the direct object if it precedes the verb (in a relative clause with `que`): the
             French participle agrees with it.
-        passive: the verb whose participle follows a form of be.
+        passive: the verb whose participle follows a form of `be`.
     """
-    # English: auxiliary, negation, adverb, verb, particle, pronoun. Be precedes the negation.
+    # English: auxiliary, negation, adverb, verb, particle, pronoun. A form of `be` precedes the negation.
     auxiliary, main = _english_forms(verb, subject.person, tense, negation)
     auxiliary_at: tuple[int, ...] = ()
     main_at: tuple[int, ...] = ()

@@ -75,9 +75,9 @@ class Attention(nn.Module):
     def scores(self, state: Tensor, keys: Tensor | None) -> Tensor:
         """Returns e_ij (B, K, S) for K states per sentence (B, K, H) and the `keys` (B, S, N).
 
-        Scores are computed in float32 or float64: bfloat16 resolves scores near 100 only to 0.5, and
-        tanh of bfloat16 is several times slower on a CPU. Raises ValueError if the scores have another
-        shape.
+        Scores are computed in float32 or float64, because bfloat16 resolves scores near 100 only to 0.5,
+        and tanh of bfloat16 is several times slower on a CPU. Raises ValueError if the scoring function
+        returns another shape than (B, K, S).
         """
         assert keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)

@@ -25,7 +25,7 @@ class DecoderState(NamedTuple):
     """The recurrent state and the embedding of the previous word, for K hypotheses per sentence."""
 
     hidden: Tensor  # (B, K, H) s_{i-1} of a GatedUnit, or (B, K, 2H) [h; m] of an LstmUnit
-    embedding: Tensor  # (B, K, E) embedding E y_{i-1}; 0 before the first word
+    embedding: Tensor  # (B, K, E) embedding of y_{i-1}; 0 before the first word
 
 
 # The readouts t_i (B, T, M), weights α_ij (B, T, S) and log Z_i (B, T) of given target sentences.
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """Returns the output of an encoder with the keys of attention, computed from the annotations."""
+        """Returns a `Memory`: the output of the encoder, and the keys of the attention."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:

@@ -21,7 +21,7 @@ class Encoder(nn.Module):
     `unit` is the class of the recurrent unit. Each direction has a unit of its own.
     """
 
-    directions: int  # 1 forward, 2 forward and backward
+    directions: int  # 1: forward only; 2: forward and backward
 
     def __init__(
         self,

@@ -22,12 +22,12 @@ class LocalAttention(Attention):
 
         p_i = T_x sigmoid(v_pᵀ tanh(W_p s_{i-1})),  a_ij = softmax_j(e_ij) exp(-2 (j - p_i)² / D²)
 
-    Positions j are counted from 1. T_x counts `</s>`. The standard deviation of the Gaussian is D / 2.
+    Positions j are counted from 1. T_x includes `</s>`. The standard deviation of the Gaussian is D / 2.
     The softmax is over the positions in the window. As in Luong et al., c_i is computed from the a_ij
     without normalisation. Σ_j a_ij is between e^-2 and 1. Only the returned weights are normalised:
     α_ij = a_ij / Σ_j a_ij. The returned log Z_i is such that log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
-    The gradient of W_p (N, H) and v_p (N) comes from the Gaussian. The initial W_p and v_p come from
+    W_p (N, H) and v_p (N) get their gradients through the Gaussian. The initial W_p and v_p come from
     N(0, 0.01²) under `paper`, otherwise from `xavier_uniform_`. These values are small, so that the
     sigmoid is near 1/2 at first, and every window starts near the middle of the sentence. Raises
     ValueError for a `window` (D) below 1.

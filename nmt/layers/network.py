@@ -21,7 +21,7 @@ class Likelihood(NamedTuple):
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
     readout: Tensor  # (B, T, M) t_i
-    weights: Tensor | None  # (B, T, S) α_ij; rows sum to 1, at padded target positions they are 0
+    weights: Tensor | None  # (B, T, S) α_ij; rows sum to 1, but are 0 at padded target positions
     log_normaliser: Tensor | None  # (B, T) log Z_i of the softmax, 0 at padded positions
 
 

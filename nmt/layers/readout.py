@@ -1,6 +1,7 @@
 """The deep output with a maxout layer (appendix A.2.2).
 
-H state size, E embedding size, A annotation (context) size, M maxout units.
+H state size, E embedding size, A annotation (context) size, M maxout units. E y is the embedding of
+the word y.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Readout(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, state: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
-        """Returns t_i (..., M) from s_{i-1} (..., H), E y_{i-1} (..., E) and c_i (..., A)."""
+        """Returns t_i (..., M) from s_{i-1} (..., H), the embedding of y_{i-1} (..., E) and c_i (..., A)."""
         return self.maxout(state, embedding, linear(context, self.C_o))
 
     def maxout(self, state: Tensor, embedding: Tensor, from_context: Tensor) -> Tensor:

@@ -75,8 +75,8 @@ class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
     It has no parameters of its own. W_a and U_a of `Attention` are initialised as for `Additive`. Under
-    `paper` both matrices are small, and so are the first scores. Neither matrix may be 0, since the
-    gradient of W_a has the factor U_a, and the gradient of U_a has the factor W_a.
+    `paper` both matrices are small, and so are the first scores. The two matrices must not both
+    be 0, since the gradient of W_a has the factor U_a, and the gradient of U_a has the factor W_a.
 
     q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j: `Dot` is `General` with a matrix of rank at most N.
     """
@@ -95,8 +95,8 @@ class Dot(nn.Module):
 class ScaledDot(Dot):
     """e_ij = q_iᵀ k_j / √N: `Dot`, scaled so that the variance of the scores does not grow with N.
 
-    Since W_a and U_a are learnt, `Dot` can compute the same scores. The division changes the initial
-    scores and the size of updates. Under Adam (without its ε, weight decay and gradient
+    Since W_a and U_a are learnt, `Dot` can compute the same scores. The division by √N changes the
+    initial scores and the size of updates. Under Adam (without its ε, weight decay and gradient
     clipping), `Dot` trains like `ScaledDot` if the initial values and the learning rate of its W_a and
     U_a are multiplied by N^(-1/4).
     """

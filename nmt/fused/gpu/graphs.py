@@ -45,9 +45,9 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    After a failed capture, logs a warning and computes every loss without graphs. If the capture failed
-    for lack of memory, only losses of this shape are computed without a graph. Batches are padded even
-    then, since dropout masks depend on the shape of the batch.
+    A failed capture logs a warning. If only memory was lacking, later losses of the same shape are
+    computed without a graph. After any other failure, all later losses are. Batches are padded even then, since
+    dropout masks depend on the shape of the batch.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
@@ -56,7 +56,7 @@ class LossGraphs:
 
     Attributes:
         graphs: graphs by padded shape, compute dtype and mode of the network; None if memory ran out.
-        failed: whether a capture has failed.
+        failed: whether a failed capture has turned off graphs for all shapes.
     """
 
     def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
@@ -68,7 +68,7 @@ class LossGraphs:
         self.clear()
 
     def __reduce__(self) -> Any:
-        """Copies and pickles without the graphs."""
+        """Leaves the graphs out of copies and pickles."""
         return LossGraphs, (self.enabled, self.rehearse)
 
     def clear(self) -> None:
@@ -246,7 +246,7 @@ def is_stuck(generator: torch.Generator) -> bool:
 def release(generator: Any) -> None:
     """Frees the memory of a failed capture, and takes the random generator out of capture mode.
 
-    The generator gets a new state object. Drop graphs captured before: they would still use the old state.
+    The generator gets a new state object. Earlier graphs must be dropped, as they would use the old state.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

@@ -59,7 +59,7 @@ def word_nll_kernel(
 
 
 def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
-    """See `nmt.fused.steps.word_nll`. `buffer` is not used: the logits are float32."""
+    """See `nmt.fused.steps.word_nll`. `buffer` is not used, because the logits are float32 here."""
     logits = rows.new_empty(len(rows), len(W_o), dtype=torch.float32)
     if rows.is_cuda:
         torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
