@@ -16,10 +16,11 @@ percentage of sets in which the band of the difference of two equal systems excl
 With `--constant`, systems replace spans of words, lose words and insert words, at a rate that differs
 between sentences and does not depend on length. The output is the percentage of test sets in which the
 test of excess retention reports a steeper, or a flatter, fall from 10 to 50 words than that of a system
-with constant error rates (nominal: 2.5 each). With `--loss`, more errors at 50 words cost this share of
-the BLEU at 10 words: the percentage of steeper falls is then the power of the test.
+with constant error rates (nominal: 2.5 each). With `--loss X`, more errors in long sentences make BLEU at
+50 words lower, by the share X of BLEU at 10 words; the percentage of steeper falls is then the power of
+the test.
 
-Legend: N sentences, W words of the longest sentence, G lengths of a curve, n seeds.
+Legend: N number of sentences, n number of seeds.
 """
 
 from __future__ import annotations

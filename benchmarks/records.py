@@ -119,7 +119,7 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
 
 
 def _short(text: str) -> str:
-    """Rounds a number to 8 digits, and leaves any other text as it is."""
+    """Rounds a decimal number to 8 significant digits; integers and other texts stay as they are."""
     with contextlib.suppress(ValueError):
         return text if text.lstrip("-").isdigit() else f"{float(text):.8g}"
     return text

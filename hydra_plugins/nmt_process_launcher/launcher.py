@@ -200,7 +200,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | Non
                 free = free[wanted:]
             if signals and not forwarded:
                 forwarded = signal.Signals(signals[0])
-                log.warning("%s: stopping; a second one kills the jobs", forwarded.name)
+                log.warning("%s: stopping; a second signal kills the jobs", forwarded.name)
                 hangup = forwarded == signal.SIGHUP
                 for job in running:
                     job.process.send_signal(signal.SIGTERM if hangup else forwarded)

@@ -57,7 +57,7 @@ class FilterConfig:
     """Filters of training pairs; all off by default."""
 
     length_ratio: float = key(
-        0.0, "maximum ratio of the words of the longer and the shorter side; 0: no limit", minimum=0
+        0.0, "maximum length of the longer side divided by the shorter; 0: no limit", minimum=0
     )
     identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(

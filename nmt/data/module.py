@@ -69,10 +69,10 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the development pairs; the pairs to translate come first.
+        """This rank's share of the development pairs; the pairs that are translated come first.
 
-        Beam search takes about as long for a batch with few sentences to translate as for a batch
-        with many, so the pairs to translate have their own batches.
+        These are the first `evaluation.valid_sentences`. They have batches of their own, since decoding
+        takes about as long for few sentences of a batch as for many.
         """
         return self._evaluation(self.prepared.valid, self.config.evaluation.valid_sentences)
 
@@ -124,7 +124,7 @@ class EpochSampler(Sampler[int]):
 
 
 class MicroBatches(Dataset[Batch]):
-    """Item n: this rank's share of micro-batch n % accumulate of update n // accumulate.
+    """This rank's share of all micro-batches, in order: item n belongs to update n // accumulate.
 
     Lightning divides each loss by `accumulate`, and DDP averages the gradients of the ranks. The weight
     of a batch undoes both divisions, so that the accumulated gradient is the gradient of the mean loss

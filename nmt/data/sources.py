@@ -129,7 +129,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # The same on every machine, since it depends on a saved set's content or a published set's commit
+        # depends on a saved set's content or a published set's commit: the same on every machine
         fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types

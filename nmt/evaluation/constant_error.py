@@ -1,7 +1,7 @@
 """Simulates a system whose errors do not depend on sentence length, from the references.
 
-Words of a reference are replaced by words from elsewhere in the text, dropped, repeated, or swapped
-with a neighbour. Every rate is the same at every sentence length. As in real systems, sentences differ
+Words of a reference are dropped, repeated, swapped with a neighbour, or replaced by words from
+elsewhere in the text. Every rate is the same at every sentence length. As in real systems, sentences differ
 in the rate of replaced words, and errors of neighbouring words are correlated; neither effect depends
 on length. The rates are chosen so that BLEU, the length ratio and the precisions of 1-grams and 4-grams
 over the whole set equal those of a given system. The curve of the simulated system then shows how the
@@ -48,8 +48,8 @@ class Rates:
 
     replaced: float  # mean rate of replaced words, between 0 and 1
     variation: float  # standard deviation of this rate over sentences, as a share of its maximum
-    # probability that a word shares the error draw of the word before; negative: minus the probability
-    # that a word is drawn to swap places with the next
+    # if positive, probability that a word shares the error draw of the word before; if negative, minus
+    # the probability that a word is drawn to swap places with the next
     clustered: float
     added: float  # rate of repeated words; negative: minus the rate of dropped words
 

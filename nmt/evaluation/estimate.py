@@ -131,9 +131,10 @@ def _over_seeds(
 ) -> tuple[float, float]:
     """Returns the variance over seeds and sentences, and its degrees of freedom.
 
-    Example: three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Let the bootstrap
-    variance of their mean be 12. Let the bootstrap variances of the seeds' distances from their mean be
-    4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the variance 12 - 4/9 + 1/3.
+    Example: three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Let the mean of the
+    seeds have the variance 12 over the resamples. Let the differences of the three seeds from this mean
+    have the variances 4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the
+    variance is 12 - 4/9 + 1/3.
 
     Args:
         of_mean: bootstrap variance of the mean or difference.

@@ -258,13 +258,13 @@ class Curve:
         return Curve(self.kernel, [terms], self.ids, self.documents)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
-        """Finds the first length at which a share of the score at the short length is lost.
+        """Finds the first length at which the score has lost a share of its value at the short length.
 
         The interval contains the lengths at which the band of the relative curve contains 1 - `share`.
 
         Returns:
-            The length, and the lower and upper end of its interval. The length is None if the curve does
-            not fall so far where it is known; an end is None if that edge of the band does not fall so far.
+            The length, and the lower and upper end of its interval. The length is None if the known part
+            of the curve never falls so far; an end is None if that edge of the band never does.
         """
         curve = self.relative
         parts = (curve.score, *curve.band())

@@ -23,7 +23,7 @@ from nmt.evaluation.resampling import (
 from nmt.evaluation.scores.bleu import bleu
 
 POSITION = "position"  # `subset` of scores.csv
-POSITION_OF = "-position"  # in names such as test-position4: inputs of 4 sentences of `test`
+POSITION_OF = "-position"  # test-position4: the sentences of `test`, 4 joined in each input
 
 
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:

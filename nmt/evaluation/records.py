@@ -111,8 +111,8 @@ def system_record(
     writes no `<unk>`, so `hypothesis_no_unk` equals the hypothesis.
 
     Args:
-        sentence: a record; its keys that describe the sentence are copied.
-        statistics: BLEU statistics (10) of the hypothesis; None: they are counted.
+        sentence: a record, of which the keys that describe the sentence are copied.
+        statistics: the 10 BLEU statistics of the hypothesis; if None, they are counted here.
     """
     if statistics is None:
         statistics = bleu_statistics(sentence, hypothesis)

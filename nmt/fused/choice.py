@@ -52,9 +52,10 @@ def possible_ways(kernels: bool | str, graphs: bool | str, usable: bool, fused: 
 def fastest_way(
     network: Network, words: Words, ways: Sequence[Way], clock: Clock = time.perf_counter
 ) -> Way:
-    """Times a forward and backward pass in each way; returns the fastest way and logs the times.
+    """Times a forward and backward pass in each way; chooses one, and logs the times.
 
-    `ways` are in order of preference. A way that fails is chosen only if all ways fail.
+    `ways` are in order of preference: a later way must be faster than the best before it by `GAIN`. If
+    all ways fail, the first is returned.
     """
     backend = backend_of(network)
     times: dict[Way, float] = {}

@@ -113,7 +113,7 @@ class Draft:
     depth: int = 0  # depth of embedding; deep phrases are kept simple
     tense: str = PRESENT  # tense of the clause being written
     last_subject: Referent | None = None  # the antecedent of a subject pronoun
-    last_place: int = -99  # source position of the last place; -99: no place yet
+    last_place: int = -99  # number of source words before the last phrase of place; -99: none yet
     groups: int = 0  # number of groups of persons so far; with several, `they` is ambiguous
 
     def chance(self, probability: float) -> bool:

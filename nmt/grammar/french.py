@@ -14,9 +14,9 @@ from typing import NamedTuple
 class Links(NamedTuple):
     """The positions of the English words that one French word is linked to.
 
-    A sure link connects two words that are translations of each other. A possible link connects
-    words of a phrase that is translated as a whole (`in order to`, `pour`), or a word that only has
-    a grammatical function: an auxiliary without counterpart, `do`, `to`, `ne`, a reflexive pronoun.
+    A link is sure if the two words are translations of each other. It is only possible if a word is part
+    of a phrase that is translated as a whole (`in order to`, `pour`), or has only a grammatical function:
+    an auxiliary without counterpart, `do`, `to`, `ne`, a reflexive pronoun.
     """
 
     sure: tuple[int, ...] = ()

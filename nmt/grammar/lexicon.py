@@ -26,7 +26,7 @@ class Noun(NamedTuple):
     feminine: bool
     noun_class: str  # semantic class
     mass: bool
-    relation: bool  # a person who may have a possessor: my friend, the king's doctor
+    relation: bool  # a noun for a person, used with a possessive: my friend, the king's doctor
 
 
 class Adjective(NamedTuple):

@@ -312,8 +312,8 @@ class Model:
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses to force-decode, for attention, the words' log-probabilities
-                and `runners_up`. Hypotheses whose `<unk>` is replaced are always force-decoded.
+            attended: indices of the hypotheses that are force-decoded to obtain attention, log-probabilities
+                of words and `runners_up`. Hypotheses whose `<unk>` is replaced always are.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search

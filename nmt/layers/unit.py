@@ -17,8 +17,8 @@ class Unit(nn.Module):
 
     `parts` is the number of blocks of H rows: one per gate, and one for the candidate state. `W`
     (parts · H, E) multiplies words, and `bias` (parts · H) is added. `C` (parts · H, A) multiplies the
-    context; it is None if the size of the context is 0, as in the encoder. `recurrent` lists the
-    matrices that multiply the state, each with its number of blocks of H rows.
+    context; it is None if the size of the context is 0, as in the encoder. `recurrent` names the
+    matrices that multiply the state, each with its number of blocks.
 
     Initialisation: see `nmt.layers.initialisation`. Each H-row block is drawn as a matrix of its own.
     """

@@ -51,8 +51,8 @@ def check_installed() -> None:
 def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseBasedConfig) -> None:
     """Trains a system and writes its tables into `folder`.
 
-    Thot runs in a process of its own, since it holds the interpreter's lock for minutes. Its process
-    cannot handle signals meanwhile.
+    Thot holds Python's global lock for minutes, and a process cannot handle signals during that time. So
+    Thot runs in a process of its own.
 
     Args:
         pairs: source and target sentences, tokens separated by spaces.

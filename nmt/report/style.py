@@ -72,7 +72,7 @@ class Drawing(Figure):
 
 @style()
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes `path`.png, `path`.svg, ... (formats of matplotlib), and returns these files."""
+    """Writes the figure in each of matplotlib's `formats`, as `path`.png, `path`.svg, ...; returns the files."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
         figure.set_layout_engine(None)  # laid out and measured once for all files

@@ -170,7 +170,7 @@ def _unspaced() -> Iterator[str]:
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """Matches the positions before and after each character of an unspaced script, with its marks."""
+    """Matches where a character of an unspaced script, with its marks, meets another that is no space."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 

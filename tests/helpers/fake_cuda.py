@@ -1,7 +1,7 @@
 """A fake GPU that computes nothing. It records what an update would launch, copy and wait for.
 
 Tensors have shapes, types and devices but no content (`FakeTensorMode`). Reading content raises,
-except for `item`, `float` and `bool`, which give 1. An operation on tensors of two devices raises.
+except for `item`, `float` and `bool`, which give 1. An operation whose tensors are on different devices raises, too.
 `Launches` records operations and Triton kernels. A fake CUDA graph records what is launched during
 its capture, and launches it again at each replay.
 """

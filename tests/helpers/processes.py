@@ -102,7 +102,7 @@ def start(
     """
     cwd.mkdir(parents=True, exist_ok=True)
     whole = {**os.environ, **ENVIRONMENT, **env}
-    whole.pop("WANDB_SERVICE", None)  # this process's W&B service would keep a killed run open
+    whole.pop("WANDB_SERVICE", None)  # the tests' own service would keep a killed run open
     whole["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     ours: list[dict[str, str]] = [{}]
     if ranks > 1:

@@ -319,7 +319,7 @@ class TestCommands:
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
     def test_a_debug_group_acts(self, program, rnnsearch):
-        """With this group a run trains on one more batch, and writes no checkpoint and no results."""
+        """With `debug=fdr` training goes on for one batch, and writes no checkpoint and no results."""
         ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *SILENT)
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err

@@ -33,7 +33,7 @@ def parameters(device):
 def move(weights, rule, update):
     """Makes an update, and returns the gradient norm, which differs between updates by up to a factor of 100.
 
-    One parameter has no gradient. The gradient of a matrix is transposed in memory.
+    One parameter has no gradient. The gradients of matrices are stored transposed.
     """
     torch.manual_seed(10 + update)
     for place, weight in enumerate(weights):
