@@ -94,7 +94,7 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
         runs.append(
             key
             | {name: content.get(name) for name in ("name", "max_length", "parameters")}
-            | {name: train[name] for name in ("updates", "epochs", "device", "precision")}
+            | {name: train.get(name) for name in ("updates", "epochs", "device", "precision")}
             | {name: content[name] for name in ("processor", "commit", "command")}
             | {name: content["versions"][name] for name in ("torch", "sacrebleu")}
             | {
@@ -152,7 +152,7 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
             | {"sentences": estimate.sentences, "of": estimate.drawn}
         )
     old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
-    new = pd.DataFrame(rows, dtype=object).reindex(columns=old.columns).fillna("").astype(str)
+    new = pd.DataFrame(rows).reindex(columns=old.columns).astype(object).fillna("").astype(str)
     new = new.map(_short)
     both = pd.concat([old[(old["study"] != study) | ~old["name"].isin(new["name"])], new])
     mine = both["study"] == study
