@@ -35,8 +35,10 @@ def test_the_tables_of_the_page_are_those_of_the_record(records):
 
 
 def test_runs_are_added_once(tmp_path):
-    for name in ("runs.csv", "scores.csv.xz", "claims.csv"):
+    for name in ("runs.csv", "claims.csv"):
         shutil.copy(RECORDS / name, tmp_path)
+    some = pd.read_csv(RECORDS / "scores.csv.xz", dtype=str, keep_default_na=False, nrows=200)
+    some.to_csv(tmp_path / "scores.csv.xz", index=False)  # writing all takes seconds
     run = tmp_path / "run"
     run.mkdir()
     described = {
