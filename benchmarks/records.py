@@ -21,12 +21,12 @@ docs/results/columns.csv explains the columns of the files.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -105,24 +105,24 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
             }
         )
         found = pd.read_csv(folder / "scores.csv", dtype=str, keep_default_na=False)
+        for name in ("value", "low", "high"):
+            found[name] = [_text(float(text)) if text else "" for text in found[name]]
         scores.append(found.assign(**{name: str(value) for name, value in key.items()}))
     for name, rows in (
-        ("runs.csv", pd.DataFrame(runs, dtype=object).fillna("").astype(str)),
+        ("runs.csv", pd.DataFrame(runs, dtype=object).fillna("").map(_text)),
         ("scores.csv.xz", pd.concat(scores)),
     ):
         old = pd.read_csv(records / name, dtype=str, keep_default_na=False)
         keys = ["study", "group", "seed"]
         replaced = old[keys].agg("/".join, axis=1).isin(set(rows[keys].agg("/".join, axis=1)))
         columns = [*old.columns, *rows.columns.difference(old.columns)]
-        both = pd.concat([old[~replaced], rows.map(_short)]).reindex(columns=columns)
+        both = pd.concat([old[~replaced], rows]).reindex(columns=columns)
         both.to_csv(records / name, index=False)
 
 
-def _short(text: str) -> str:
-    """Rounds a decimal number to 8 significant digits; integers and other texts stay as they are."""
-    with contextlib.suppress(ValueError):
-        return text if text.lstrip("-").isdigit() else f"{float(text):.8g}"
-    return text
+def _text(value: Any) -> str:
+    """Formats a value for the record: a float with 8 significant digits."""
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
 
 
 def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
@@ -152,12 +152,11 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
             | {"sentences": estimate.sentences, "of": estimate.drawn}
         )
     old = pd.read_csv(records / "claims.csv", dtype=str, keep_default_na=False)
-    new = pd.DataFrame(rows).reindex(columns=old.columns).astype(object).fillna("").astype(str)
-    new = new.map(_short)
+    new = pd.DataFrame(rows).reindex(columns=old.columns).astype(object).fillna("").map(_text)
     both = pd.concat([old[(old["study"] != study) | ~old["name"].isin(new["name"])], new])
     mine = both["study"] == study
     p_values = [float(p) if p else None for p in both.loc[mine, "p"]]
-    both.loc[mine, "p_holm"] = ["" if p is None else _short(str(p)) for p in holm(p_values)]
+    both.loc[mine, "p_holm"] = ["" if p is None else _text(p) for p in holm(p_values)]
     both.to_csv(records / "claims.csv", index=False)
 
 
