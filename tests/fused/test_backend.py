@@ -16,7 +16,6 @@ from nmt.fused import backend
 from nmt.fused.backend import Backend
 from nmt.fused.gpu import graphs, probe
 from nmt.fused.gpu.graphs import LossGraphs
-from tests.helpers.fake_cuda import GPU
 from tests.layers.nets import batch, gradients, make
 
 BATCHES = [batch(seed=1), batch((3, 9), (6, 2), seed=2), batch(seed=3), batch(seed=4)]
@@ -295,7 +294,7 @@ def test_a_generator_in_use_is_not_stuck():
 class Captured:
     """Simulates CUDA's random generator after a failed capture."""
 
-    device = GPU
+    device = torch.device("cuda", 0)
     captured = False
 
     def get_state(self):

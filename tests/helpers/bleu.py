@@ -10,23 +10,19 @@ def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.
     """Returns (hypothesis, reference) pairs. A hypothesis has each word of its reference with
     probability `quality`, else a random one; then the words are rotated, and up to two are dropped.
     One hypothesis in ten is empty, and one in ten has no word of its reference."""
-    generator = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     pairs = []
     for number in range(sentences):
-        length = int(generator.integers(1, longest + 1))
-        reference = [f"w{word}" for word in generator.zipf(1.5, size=length) % 500]
+        length = int(draw.integers(1, longest + 1))
+        reference = [f"w{word}" for word in draw.zipf(1.5, size=length) % 500]
+        kept = draw.random(length) < quality
+        words = np.where(kept, reference, [f"w{word}" for word in draw.integers(500, size=length)])
+        start = int(draw.integers(length))
+        hypothesis = [*words[start:].tolist(), *words[: max(0, start - 2)].tolist()]
         if number % 10 == 3:
             hypothesis = []
-        elif number % 10 == 7:
-            hypothesis = ["x"] * int(generator.integers(1, length + 4))
-        else:
-            kept = generator.random(length) < quality
-            hypothesis = [
-                word if keep else f"w{generator.integers(500)}"
-                for word, keep in zip(reference, kept, strict=True)
-            ]
-            start = int(generator.integers(length))
-            hypothesis = hypothesis[start:] + hypothesis[: max(0, start - 2)]
+        if number % 10 == 7:
+            hypothesis = ["x"] * (start + 1)
         pairs.append((hypothesis, reference))
     return pairs
 

@@ -27,18 +27,11 @@ from nmt.config.commands import TrainConfig
 from nmt.config.loading import load
 from nmt.config.overrides import apply_overrides
 
-Loader = config_loader_impl.ConfigLoaderImpl
 create_list = config_loader_impl.create_defaults_list
-compose_list = Loader._compose_config_from_defaults_list
+compose_list = config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list
 register_once = functools.cache(register_configs)
 lists: dict[Any, DefaultsList] = {}
 composed: dict[Any, DictConfig] = {}
-
-
-def share_compositions() -> None:
-    """Makes Hydra keep each composition, in this process and in its later forks."""
-    config_loader_impl.create_defaults_list = _shared_list
-    Loader._compose_config_from_defaults_list = _shared_config
 
 
 @contextlib.contextmanager
@@ -72,34 +65,37 @@ def applied(
             HydraConfig.instance().cfg = None
 
 
-def _shared_list(
-    repo: Any,
-    config_name: str,
-    overrides_list: list[Override],
-    prepend_hydra: bool,
-    skip_missing: bool,
-) -> DefaultsList:
-    """Replaces Hydra's `create_defaults_list`, which reads the files of the chosen options."""
-    choices, values = [], []
-    for each in overrides_list:
-        if not each.is_sweep_override():
-            chosen = repo.group_exists(each.key_or_group) and not isinstance(each.value(), dict)
-            (choices if chosen else values).append(each)
-    # A program composes twice: to learn whether it sweeps, and to run. Only a missing choice (???)
-    # makes a difference between the two.
-    skips = skip_missing and any(each.value() == "???" for each in choices)
-    key = _sources(repo), config_name, tuple(each.input_line for each in choices), skips
-    if key not in lists:
-        lists[key] = create_list(repo, config_name, choices, prepend_hydra, skip_missing)
-    return dataclasses.replace(lists[key], config_overrides=values)
+def share_compositions() -> None:
+    """Makes Hydra store each composition, in this process and in its later forks."""
 
+    def shared_list(
+        repo: Any, config_name: str, overrides_list: list[Override], **options: bool
+    ) -> DefaultsList:
+        """Replaces Hydra's function that reads the files of the chosen options."""
+        overrides = [each for each in overrides_list if not each.is_sweep_override()]
+        choices = [
+            each
+            for each in overrides
+            if repo.group_exists(each.key_or_group) and not isinstance(each.value(), dict)
+        ]
+        # Hydra composes with other `options` to find out whether a command sweeps. They only change
+        # the result for a missing choice.
+        missing = any(each.value() == "???" for each in choices) and str(options)
+        key = _sources(repo), config_name, tuple(each.input_line for each in choices), missing
+        if key not in lists:
+            lists[key] = create_list(repo, config_name, choices, **options)
+        values = [each for each in overrides if each not in choices]
+        return dataclasses.replace(lists[key], config_overrides=values)
 
-def _shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
-    """Replaces Hydra's `_compose_config_from_defaults_list`, which merges the files in `defaults`."""
-    key = _sources(repo), repr(defaults)
-    if key not in composed:
-        composed[key] = compose_list(self, defaults, repo)
-    return copy.deepcopy(composed[key])
+    def shared_config(self: Any, defaults: list[Any], repo: Any) -> DictConfig:
+        """Replaces Hydra's method that merges the files in `defaults`."""
+        key = _sources(repo), repr(defaults)
+        if key not in composed:
+            composed[key] = compose_list(self, defaults, repo)
+        return copy.deepcopy(composed[key])
+
+    config_loader_impl.create_defaults_list = shared_list
+    config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list = shared_config
 
 
 def _sources(repo: Any) -> str:
@@ -107,5 +103,4 @@ def _sources(repo: Any) -> str:
     sources = [source for source in repo.get_sources() if source.path != str(conf_folder())]
     folders = [Path(source.path) for source in sources if source.scheme() == "file"]
     files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]
-    times = [f"{file} {file.stat().st_mtime_ns}" for file in files]
-    return str([source.full_path() for source in sources] + times)
+    return str([each.full_path() for each in sources] + [(x, x.stat().st_mtime) for x in files])

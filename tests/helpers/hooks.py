@@ -53,15 +53,6 @@ def no_figures() -> None:
     publish.build_page = lambda *arguments, **keywords: None
 
 
-def no_results() -> None:
-    """Ends a run after its training: translates no test set and writes no results."""
-    from nmt.inference import test_sets
-    from nmt.training import publish
-
-    test_sets.evaluate = lambda *arguments: []
-    publish.publish = lambda *arguments: None
-
-
 def fork_jobs() -> None:
     """Lets the process launcher fork its jobs, which then need not import the libraries."""
     from hydra_plugins.nmt_process_launcher import launcher

@@ -109,22 +109,14 @@ def rounded(trained: Model) -> Model:
     return dataclasses.replace(trained, network=network)
 
 
-def in_node(folder: Path, script: str, **given: Any) -> Any:
+def in_node(script: str, **given: Any) -> Any:
     """Runs a script in Node, and returns the JSON that it prints.
 
     In the script, `given` is an object with all keyword arguments; $JS is the URL of the page's `js` folder.
     """
     assert NODE is not None
-    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
-    file = folder / "script.mjs"
-    file.write_text(
-        f"""
-        import {{ readFileSync }} from "node:fs";
-        const given = JSON.parse(readFileSync("{folder}/given.json", "utf-8"));
-        {script.replace("$JS", JS.as_uri())}
-        """,
-        encoding="utf-8",
-    )
-    done = subprocess.run([NODE, str(file)], capture_output=True, text=True)
+    text = f"const given = {json.dumps(given)};\n{script.replace('$JS', JS.as_uri())}"
+    command = [NODE, "--input-type=module", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -24,18 +24,9 @@ MAX_LENGTH = 50
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that runs a script if a page inserts it as HTML."""
 
-ENGLISH_TEXT = """
-the a of in agreement on European Economic Area was signed August 1992 it should be noted
-that marine environment least known equipment means Syria can no longer produce new chemical
-weapons report admitting privilege right doctor patient hospital medical centre
-"""
+ENGLISH_TEXT = "the a of in agreement on European Economic Area was signed August 1992 it is that"
+FRENCH_TEXT = "le un de dans accord sur européenne économique zone était signé août 1992 il est que"
 ENGLISH = ENGLISH_TEXT.split()
-FRENCH_TEXT = """
-le un de dans accord sur européenne économique zone était signé août 1992 il convient être
-noté que marin environnement moins connu équipement signifie Syrie peut plus longtemps
-produire nouvelles chimiques armes rapport admettre privilège droit médecin patient hôpital
-médical centre
-"""
 FRENCH = FRENCH_TEXT.split()
 
 
@@ -55,11 +46,6 @@ def make_run(
     """
     draw = np.random.default_rng([seed, len(model)])
     attends = model == "RNNsearch"
-    name = f"{model}-{MAX_LENGTH}"
-    overrides = [f"+experiment={model.lower()}{MAX_LENGTH}", f"seed={seed}"]
-    (folder / ".hydra").mkdir(parents=True)
-    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {o}\n" for o in overrides))
-    settings = EvaluationConfig(scores=MEASURED, resamples=20)
     table = []
     for index, test_set in enumerate(sets):
         count = pairs // 4 if index else pairs
@@ -71,50 +57,44 @@ def make_run(
         write_translations(folder, test_set, records)
         rows = [_alignment(*by_length[k], draw, attends) for k in sorted(set(chosen))]
         write_alignments(folder, test_set, rows)
-        table += score_set(test_set, records, settings)
+        table += score_set(test_set, records, EvaluationConfig(scores=MEASURED, resamples=20))
     write_scores(folder, score_table(table))
-    config = {
-        "seed": seed,
-        "name": name,
-        "model": {
-            "title": model,
-            "scoring": {"_target_": "nmt.layers.scoring.Additive"} if attends else None,
-            "size": {"hidden": 256},
-        },
-        "data": {"title": "built-in", "max_length": MAX_LENGTH, "languages": ["en", "fr"]},
-        "search": {"beam_size": 12, "length_penalty": 0.0},
-        "trainer": {"max_steps": 4000},
-    }
-    history = []
-    for update in range(400, 4001, 400):
-        fall = 3.2 * np.exp(-update / 1500)
-        losses = {"train_nll_per_word": 1.4 + fall, "nll_per_word": 1.6 + fall}
-        history.append({"update": update, **losses, "bleu": 30 - 9 * fall})
+    overrides = [f"+experiment={model.lower()}{MAX_LENGTH}", f"seed={seed}"]
+    (folder / ".hydra").mkdir()
+    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {o}\n" for o in overrides))
+    name = f"{model}-{MAX_LENGTH}"
+    scoring = {"_target_": "nmt.layers.scoring.Additive"} if attends else None
     results = {
         "name": name,
         "title": model,
-        "config": config,
-        "overrides": overrides,
         "model": model,
+        "seed": seed,
+        "max_length": MAX_LENGTH,
+        "config": {
+            "seed": seed,
+            "name": name,
+            "model": {"title": model, "scoring": scoring, "size": {"hidden": 256}},
+            "data": {"title": "built-in", "max_length": MAX_LENGTH, "languages": ["en", "fr"]},
+            "search": {"beam_size": 12, "length_penalty": 0.0},
+            "trainer": {"max_steps": 4000},
+        },
+        "overrides": overrides,
         "command": f"python -m nmt.train {' '.join(overrides)}",
         "versions": {"python": "3.11.2", "torch": "2.13.0"},
         "parameters": 2_345_678 if attends else 1_987_654,
-        "max_length": MAX_LENGTH,
-        "seed": seed,
-        "history": history,
-        "train": {
-            "updates": 4000,
-            "epochs": 6.4,
-            "hours": 0.31 + seed / 100,
-            "device": "cpu",
-            "target_words_per_second": 6210.4,
-            "nll_per_sentence": 31.3,
-            "peak_memory": 812_000_000,
-        },
+        "history": [_validation(update) for update in range(400, 4001, 400)],
+        "train": {"updates": 4000, "epochs": 6.4, "hours": 0.31, "device": "cpu"},
         "valid": {"nll_per_sentence": 36.2, "nll_per_word": 1.61, "bleu": 27.2, "update": 4000},
     }
     (folder / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
     return folder
+
+
+def _validation(update: int) -> dict[str, float]:
+    """Returns a made-up entry of the history. The losses fall with the update, and BLEU rises."""
+    fall = 3.2 * np.exp(-update / 1500)
+    losses = {"train_nll_per_word": 1.4 + fall, "nll_per_word": 1.6 + fall}
+    return {"update": update, **losses, "bleu": 30 - 9 * fall}
 
 
 def _translated(

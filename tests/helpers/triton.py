@@ -4,8 +4,6 @@ A test module that imports this module is skipped if Triton is not installed. `t
 chooses the interpreter before Triton is first imported.
 """
 
-import contextlib
-
 import pytest
 import torch
 
@@ -15,24 +13,8 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from triton.runtime import interpreter  # isort: split
 
-replaced = set()
-
-
-def replace_once(function):
-    """Replaces the functions of `triton.language` once per module; Triton would replace them at every call."""
-    if function.__module__ not in replaced:
-        replaced.add(function.__module__)
-        replace(function)
-    return nothing
-
-
-with contextlib.suppress(AttributeError):  # Triton may rename these internals
-    # Replacing functions and checking for overflow (compiled kernels do not) take 3/4 of the time.
-    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(
-        sanitize_overflow=False
-    )
-    nothing = interpreter._LangPatchScope()  # restores nothing after a launch
-    replace, interpreter._patch_lang = interpreter._patch_lang, replace_once
+# Checks for overflow, which compiled kernels do not make, take a third of the time.
+interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
 
 DEVICES = [
     pytest.param(

@@ -23,6 +23,7 @@ from tests.helpers.run_folders import ENGLISH
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 TRANSLATE = """
+import { readFileSync } from "node:fs";
 import { inflateSync } from "node:zlib";
 import { readModel } from "$JS/model/translation.mjs";
 const run = (job) => { for (;;) { const { done, value } = job.next(); if (done) return value; } };
@@ -56,7 +57,7 @@ def in_the_page(folder: Path, texts: list[str], *jobs: tuple[Model, dict[str, An
         (folder / str(number)).mkdir()
         model = str(write_live(trained, folder / str(number)))
         given.append({"model": model, "settings": plain | settings})
-    return in_node(folder, TRANSLATE, texts=texts, jobs=given)
+    return in_node(TRANSLATE, texts=texts, jobs=given)
 
 
 def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:

@@ -40,17 +40,12 @@ class Launches(TorchDispatchMode):
 
     captured: list[Launch] | None = None  # launches of the graph that is being captured
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.clear()
-
     def clear(self) -> None:
         self.by_cpu: list[Launch] = []
         self.in_graphs: list[Launch] = []
         self.blocking: list[str] = []
         self.graphs = 0  # number of replays
-        self.captures: list[tuple[Any, Any]] = []  # stream and pool of each capture
-        self.warm_ups: list[Any] = []  # stream of each warm-up
+        self.pools: list[Any] = []  # memory pool of each capture
 
     def take(self) -> Launches:
         """Returns what was recorded since the last call of `take`."""
@@ -96,12 +91,9 @@ class Launches(TorchDispatchMode):
         return SimpleNamespace(captured=captured, replay=replay)
 
     @contextlib.contextmanager
-    def capture(
-        self, graph: Any, pool: Any, stream: Any, capture_error_mode: str
-    ) -> Iterator[None]:
+    def capture(self, graph: Any, pool: Any, *_: Any, **__: Any) -> Iterator[None]:
         """Replaces `torch.cuda.graph`."""
-        assert capture_error_mode == "thread_local"
-        self.captures.append((stream, pool))
+        self.pools.append(pool)
         self.captured = graph.captured
         yield
         self.captured = None
@@ -114,14 +106,9 @@ def fake_cuda() -> Iterator[Launches]:
     from triton.runtime.jit import JITFunction
 
     launches = Launches()
-    current = _stream()
+    launches.clear()
+    stream = SimpleNamespace(device=GPU, wait_stream=lambda other: None)  # nothing runs on it
     available = torch.cuda.is_available()
-
-    @contextlib.contextmanager
-    def on(stream: Any) -> Iterator[None]:
-        if stream is not current:
-            launches.warm_ups.append(stream)
-        yield
 
     def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
@@ -129,11 +116,11 @@ def fake_cuda() -> Iterator[Launches]:
         launches.launch(kernel.fn.__name__, tensors)
 
     cuda = {
-        "Stream": _stream,
-        "stream": on,
+        "Stream": lambda device: stream,
+        "stream": lambda stream: contextlib.nullcontext(),
         "is_available": lambda: available,  # PyTorch asks at every operation
         "current_device": lambda: GPU.index,
-        "current_stream": lambda device=None: current,
+        "current_stream": lambda device=None: stream,
         "CUDAGraph": launches.graph,
         "graph": launches.capture,
         "is_bf16_supported": lambda *_, **__: True,
@@ -157,11 +144,6 @@ def fake_cuda() -> Iterator[Launches]:
         ):
             stack.enter_context(each)
         yield launches
-
-
-def _stream(device: torch.device = GPU) -> Any:
-    """Replaces `torch.cuda.Stream`. Nothing runs on a stream, so waiting does nothing."""
-    return SimpleNamespace(device=device, wait_stream=lambda stream: None)
 
 
 @torch.no_grad()
