@@ -25,10 +25,10 @@ class TrainConfig(Config):
     """`nmt.train`: the whole configuration of a training run, stored in its checkpoints."""
 
     resume: str | None = key(
-        None, "run folder to resume; auto: hydra.run.dir, if it has a checkpoint", MACHINE
+        None, "run folder to resume; auto: resume hydra.run.dir if it has a checkpoint", MACHINE
     )
     initial_checkpoint: str | None = key(
-        None, f"start from the weights and vocabularies of a model: {MODEL}"
+        None, f"model whose weights and vocabularies to start from: {MODEL}"
     )
     ckpt_path: str | None = key(
         None,
@@ -40,7 +40,7 @@ class TrainConfig(Config):
 class PhraseBasedConfig:
     """How a phrase-based system is trained and tuned."""
 
-    reordering: int = key(0, "maximum source words to jump over; 0: no reordering", minimum=0)
+    reordering: int = key(0, "maximum source words that reordering skips; 0: none", minimum=0)
     tune_sentences: int = key(300, "development sentences for tuning; 0: no tuning", minimum=0)
 
 
@@ -53,7 +53,7 @@ class BaselineConfig(Config):
 
 @dataclass
 class CheckpointConfig(ModelRunConfig):
-    """Keys of commands that start from a checkpoint; overrides replace the stored values."""
+    """Keys of commands that start from a checkpoint. Overrides replace the stored values."""
 
     checkpoint: Any = key(MISSING, f"the trained model: {MODEL}; [a,b,c]: an ensemble")
 
@@ -62,7 +62,7 @@ class CheckpointConfig(ModelRunConfig):
 class EvaluateConfig(CheckpointConfig):
     """`nmt.evaluate`: the stored configuration of a checkpoint, with overrides."""
 
-    sets: list[str] = key([], "test sets to evaluate, by name; empty: all")
+    sets: list[str] = key([], "names of test sets to evaluate; empty: all")
     name: str | None = key(None, "title of the run; null: the training run's title")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
     stress: StressConfig = key(StressConfig, "neighbouring sentences joined to longer inputs")
@@ -74,7 +74,7 @@ class EvaluateConfig(CheckpointConfig):
 class LinesConfig(CheckpointConfig):
     """Keys of commands that read and print line by line."""
 
-    tokenised: bool = key(False, "the input holds tokens separated by spaces")
+    tokenised: bool = key(False, "the input is already tokenised, with spaces between tokens")
     alignments: str | None = key(
         None,
         "print alignment links after each line (pharaoh), or one JSON object per line (json)",
@@ -105,53 +105,53 @@ class CompareConfig:
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
     source: str | None = key(
-        None, "source text of a test set from files: one sentence per line, or JSONL"
+        None, "file with the source of a test set: one sentence per line, or JSONL"
     )
-    reference: Any = key(None, "reference translation of source, or several as [F,G]")
+    reference: Any = key(None, "file with the reference translation of source; several: [F,G]")
     systems: Any = key(
         None,
-        "output of other systems: files such as [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} by test "
-        "set; a table (TSV, JSONL) in a list has a column per system",
+        "files with output of other systems: [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} for several "
+        "test sets; a table (TSV, JSONL) in the list has a column per system",
     )
     languages: list[str] | None = key(
         None, "source and target language, such as [de,en]; null: from the file names"
     )
     lengths: str | None = key(
         None,
-        "unit of source lengths: words, characters, tokens, or a column of numbers; null: words, or "
+        "unit of source lengths: words, characters, tokens, or the name of a column; null: words, or "
         "characters in a language without spaces",
     )
     edges: list[int] | None = key(
         None,
-        "maximum length of each length bucket but the open last one; null: from the text",
+        "maximum length of each length bucket; an open bucket follows; null: from the text",
         minimum=1,
     )
     short: int | None = key(
         None,
-        "length at the start of retention, which is score at long / score at short; null: from the text",
+        "shorter of two lengths; retention is the score at long divided by the score at short; null: from the text",
         minimum=1,
     )
-    long: int | None = key(None, "length at the end of retention; null: from the text", minimum=2)
+    long: int | None = key(None, "longer of the two lengths; null: from the text", minimum=2)
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     document: str | None = key(
-        None, "column of metadata, or of a JSONL source, that names the document of a line"
+        None, "column of metadata, or of a JSONL source, with the document of each line"
     )
     domain: str | None = key(
         None,
-        "column that names the domain of a line; adds curves by domain, and domain-adjusted ones",
+        "column with the domain of each line; adds curves by domain, and curves adjusted for the domain",
     )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
-        "scores to test, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs. scores.NAME=F "
+        "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "
         "adds the column NAME of a TSV or JSONL file",
     )
-    claims: Any = key(None, "claims to decide: name of a file in conf/claims; writes claims.md")
+    claims: Any = key(None, "file name in conf/claims; verdicts on its claims go to claims.md")
     figures: Any = key(
         [], "formats of extra figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf")
     )
-    wandb: str | None = key(None, "ENTITY/PROJECT: save a W&B workspace there")
+    wandb: str | None = key(None, "ENTITY/PROJECT in which to save a W&B workspace")
     report: PageConfig = key(PageConfig, "sentences shown of each run")
 
 

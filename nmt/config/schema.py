@@ -1,8 +1,8 @@
 """Every key of every command: type, meaning and bounds.
 
-Hydra checks a composed configuration against these dataclasses, so that a misspelt key or a value of
-the wrong type is refused; `nmt.config.loading` checks bounds and combinations. A default given here
-holds if no file of `conf/` sets the key.
+Hydra checks a composed configuration against these dataclasses, and refuses a misspelt key or a value of
+the wrong type. `nmt.config.loading` checks bounds and combinations. A default given here applies if no
+file of `conf/` sets the key.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from nmt.config.keys import EDGES, LENGTH, LOCAL, MACHINE, TESTS, TRAINING, WEIG
 
 @dataclass
 class TextConfig:
-    """One parallel text: line-aligned files, or a published set fetched by a library."""
+    """One parallel text: line-aligned files, a data set of the Hugging Face hub, or the built-in corpus."""
 
     source: str | None = key(None, "file of source sentences, one per line (plain or compressed)")
     target: str | None = key(None, "file of target sentences: line i translates line i of `source`")
     alignment: str | None = key(
-        None, "file of gold links of a test set, in Pharaoh format (i-j sure, ipj possible)"
+        None, "file of gold alignments of a test set, in Pharaoh format (sure i-j, possible ipj)"
     )
     documents: str | None = key(
         None,
-        "file that names the document of each line of a test set; the bootstrap then draws documents",
+        "file with the document of each line of a test set; the bootstrap then resamples documents",
     )
-    tokenised: bool = key(False, "the files are already tokenised: split them at spaces only")
+    tokenised: bool = key(False, "the files are already tokenised; only spaces separate tokens")
     files: list[str] | None = key(
         None,
-        "files in data.root, read in order: train stands for train.en and train.fr, plain or .gz, .bz2, "
-        ".xz, .zst; if they are missing and data.root is null, hub is used",
+        "names of files in data.root, read in order: train means train.en and train.fr, plain or compressed (.gz, "
+        ".bz2, .xz, .zst); if data.root is null and a file is missing, hub is used",
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; default split: train",
+        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; the default split is train",
     )
     grammar: str | None = key(
         None,
-        "draw from the built-in grammar: natural lengths, or equally many pairs per length bucket",
+        "draw from the built-in grammar: natural lengths, or equally many pairs per length bucket (by_length)",
         choices=("natural", "by_length"),
     )
     skip: int | None = key(None, "pairs to skip at the start", minimum=1)
     pairs: int | None = key(
-        None, "maximum number of pairs to read, or number of pairs to draw (grammar)", minimum=1
+        None, "maximum number of pairs to read, or number to draw from the grammar", minimum=1
     )
 
 
@@ -57,12 +57,12 @@ class FilterConfig:
     """Filters of training pairs; all off by default."""
 
     length_ratio: float = key(
-        0.0, "maximum length of the longer side divided by the shorter; 0: no limit", minimum=0
+        0.0, "maximum ratio of the longer to the shorter side; 0: no limit", minimum=0
     )
     identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(
         "none",
-        "drop pairs whose source, target or both (pair) occurred before",
+        "drop pairs whose source, target or both (pair) occurred in an earlier pair",
         choices=("none", "pair", "source", "target"),
     )
 
@@ -71,27 +71,27 @@ class FilterConfig:
 class HeldOutConfig:
     """The text that a trained model is tested on."""
 
-    root: str | None = key(None, "folder that relative file names start from", MACHINE)
+    root: str | None = key(None, "folder for relative file names", MACHINE)
     test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`", TESTS)
-    cache: str = key("data", "folder of prepared (tokenised and encoded) text", LOCAL)
+    cache: str = key("data", "cache folder for tokenised and encoded text", LOCAL)
 
 
 @dataclass
 class DataConfig(HeldOutConfig):
     """The text of an experiment, and how it is cut into batches."""
 
-    title: str = key("text", "the corpus' name in tables and figures")
-    languages: list[str] = key(["en", "fr"], "source and target language (Moses codes)", WEIGHTS)
+    title: str = key("text", "name of the corpus in tables and figures")
+    languages: list[str] = key(["en", "fr"], "codes of source and target language", WEIGHTS)
     train: Any = key({}, "training pairs, described by keys such as source and target")
     valid: Any = key({}, "development pairs, described by the same keys as `data.train`")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     max_length: int = key(
-        50, "maximum words of either side of a training pair, before any subword split", minimum=1
+        50, "maximum words per side of a training pair, before any split into subwords", minimum=1
     )
-    batch_size: int = key(80, "pairs per update, over all devices and micro-batches", minimum=1)
+    batch_size: int = key(80, "pairs per update, summed over devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
         None,
-        "replaces batch_size: maximum tokens per update (number of pairs times longest sentence)",
+        "maximum tokens per update (number of pairs times longest sentence); replaces batch_size",
         minimum=1,
     )
     pool: int = key(
@@ -101,7 +101,7 @@ class DataConfig(HeldOutConfig):
     )
     reverse_source: bool = key(
         False,
-        "the encoder reads the last source word first; alignments keep the order of the text",
+        "the encoder reads the source from last to first word; alignments keep the order of the text",
         WEIGHTS,
     )
     pool_order: str = key(
@@ -109,7 +109,7 @@ class DataConfig(HeldOutConfig):
         "order of a pool's batches: shortest sentences first, or random",
         choices=("ascending", "random"),
     )
-    workers: int = key(0, "extra processes that prepare batches; 0: none", MACHINE, minimum=0)
+    workers: int = key(0, "worker processes that prepare batches; 0: none", MACHINE, minimum=0)
 
 
 @dataclass
@@ -117,13 +117,13 @@ class TokenizerConfig:
     """How a line is split into the symbols of the model."""
 
     kind: str = key(
-        "words", "shortlist of the most frequent words, or subwords", choices=("words", "bpe")
+        "words", "unit of the vocabulary: words, or subwords (bpe)", choices=("words", "bpe")
     )
     source_size: int = key(30000, "source vocabulary size, in words or subwords", minimum=1)
     target_size: int = key(30000, "target vocabulary size, in words or subwords", minimum=1)
-    joint: bool = key(False, "one vocabulary of source_size for both languages")
-    normalise: bool = key(True, "Moses punctuation normalisation before tokenisation")
-    characters: bool = key(False, "in scripts without spaces, each character is a token")
+    joint: bool = key(False, "both languages share one vocabulary, of size source_size")
+    normalise: bool = key(True, "normalise punctuation, with Moses' rules, before tokenisation")
+    characters: bool = key(False, "split text in scripts without spaces into characters")
 
 
 # The model and its training
@@ -144,20 +144,20 @@ class ModelConfig:
     scoring: dict[str, Any] | None = key(None, "scoring function of the attention")
     state_input: str = key(
         "previous",
-        "target word that enters the state s_i: y_{i-1} (the paper) or y_i (the authors' program)",
+        "target word from which the state s_i is computed: y_{i-1} (the paper) or y_i (the authors' program)",
         choices=("previous", "current"),
     )
     init: str = key("glorot", "initialisation of the weights", TRAINING, choices=INITS)
     dropout: float = key(0.0, "dropout of embeddings and readouts", TRAINING, minimum=0, below=1)
     recurrence: str = key(
         "fused",
-        "plain: readable loop, differentiated by autograd; fused: own backward pass over a whole sentence",
+        "plain: loop over words, differentiated by autograd; fused: faster, with a custom backward pass",
         TRAINING,
         choices=("plain", "fused"),
     )
     kernels: bool | str = key(
         "auto",
-        "Triton kernels on a GPU, if they compute correctly; auto: only if faster",
+        "use Triton kernels on a GPU if their results are correct; auto: only if also faster",
         MACHINE,
         choices=("auto", True, False),
     )
@@ -173,7 +173,7 @@ class ModelConfig:
         None, "size of queries and keys (n'; paper: 1000); null: no attention", minimum=1
     )
     maxout: int = key(128, "maxout units of the readout (l; paper: 500)", minimum=1)
-    options: dict[str, Any] = key({}, "keys of your own model class, by name")
+    options: dict[str, Any] = key({}, "options of your own model class, by name")
 
 
 @dataclass
@@ -188,14 +188,14 @@ class OptimizerConfig:
     )
 
 
-# Arguments of `pytorch_lightning.Trainer`; users can add any other argument. All names and values are
-# Lightning's except `precision: auto`, which means bf16-mixed if the device multiplies bf16 faster
-# than float32, otherwise 32-true.
+# Default arguments of `pytorch_lightning.Trainer`; users can add any other argument. All names and values
+# are Lightning's except `precision: auto`. It means bf16-mixed if the device multiplies bf16 faster than
+# float32, otherwise 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
     "val_check_interval": 200,  # batches between two validations
     "log_every_n_steps": 20,
-    "gradient_clip_val": 1.0,  # largest L2 norm of the gradient (appendix B.2); null: no clipping
+    "gradient_clip_val": 1.0,  # maximum L2 norm of the gradient (appendix B.2); null: no clipping
     "accelerator": "auto",
     "devices": 1,
     "precision": "32-true",
@@ -203,7 +203,7 @@ TRAINER: dict[str, Any] = {
 }
 SHOWN = ("log_every_n_steps", "enable_progress_bar", "enable_model_summary", "profiler")
 DEVICES = ("accelerator", "devices", "num_nodes", "strategy", "deterministic", "benchmark")
-TRAINER_EFFECTS = {  # all other arguments change the training
+TRAINER_EFFECTS = {  # all other arguments have the effect TRAINING
     **dict.fromkeys(("max_steps", "max_epochs", "max_time"), LENGTH),
     **dict.fromkeys((*DEVICES, *SHOWN), MACHINE),
 }
@@ -217,17 +217,17 @@ INTERVENTIONS = ("as_trained", "uniform", "argmax", "shifted")
 class SearchConfig:
     """The search for the most probable translation."""
 
-    beam_size: int = key(12, "hypotheses kept per sentence; 1: greedy", minimum=1)
+    beam_size: int = key(12, "hypotheses kept per sentence; 1: greedy search", minimum=1)
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
     max_ratio: float = key(3.0, "maximum translation length, in symbols per source symbol", above=0)
     min_ratio: float = key(
         0.0, "minimum translation length without </s>, in symbols per source symbol", minimum=0
     )
-    length_penalty: float = key(0.0, "p in the score: log-probability / length^p", minimum=0)
-    batch_size: int = key(64, "sentences translated at a time", minimum=1)
+    length_penalty: float = key(0.0, "exponent p in score = log-probability / length^p", minimum=0)
+    batch_size: int = key(64, "sentences per batch", minimum=1)
     replace_unk: str = key(
         "none",
-        "replace <unk> by the attended source word (copy), or by its translation in the model's dictionary",
+        "replace <unk> by the most attended source word (copy), or by that word's translation (dictionary)",
         choices=("none", "copy", "dictionary"),
     )
 
@@ -239,7 +239,7 @@ class EvaluationConfig:
     attention: str = key(
         "as_trained",
         "attention weights in nmt.evaluate, translate and score: as_trained, all equal (uniform), only "
-        "the largest (argmax), or shifted by one position",
+        "the largest (argmax), or shifted by one position (shifted)",
         choices=INTERVENTIONS,
     )
     valid_sentences: int = key(
@@ -247,17 +247,16 @@ class EvaluationConfig:
     )
     scores: list[str] | None = key(
         None,
-        "scores in addition to BLEU, such as [chrf,ter], [default,ter], or your own as MODULE.NAME; null: "
-        "default (all but ter)",
+        "scores besides BLEU, such as [chrf,ter] or [default,MODULE.NAME]; null: [default], which is all but ter",
     )
     edges: list[int] | None = key(
         None,
-        f"maximum words of each length bucket but the open last one; null: {list(EDGES)}",
+        f"maximum words of each length bucket; an open bucket follows; null: {list(EDGES)}",
         minimum=1,
     )
     resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
     train_sample: int = key(
-        3000, "training pairs to measure train.nll_per_sentence on; 0: none", minimum=0
+        3000, "number of training pairs used for train.nll_per_sentence; 0: none", minimum=0
     )
 
     def __post_init__(self) -> None:
@@ -266,12 +265,12 @@ class EvaluationConfig:
 
 @dataclass
 class StressConfig:
-    """Neighbouring sentences joined to longer inputs (`+stress=position`)."""
+    """Tests on longer inputs, joined from neighbouring sentences (`+stress=position`)."""
 
     positions: list[int] = key(
-        [], "numbers of sentences joined to one input, scored by position in it", minimum=2
+        [], "numbers of sentences per joined input; sentences are scored by position", minimum=2
     )
-    pairs: int = key(480, "maximum sentences of a test set to join", minimum=1)
+    pairs: int = key(480, "maximum number of sentences per test set to join", minimum=1)
 
 
 @dataclass
@@ -281,8 +280,8 @@ class PageConfig:
     sentences: int = key(60, "sentences per test set whose alignments are stored", minimum=0)
     live: bool | str = key(
         "auto",
-        "put trained models into the page, which then translates in the browser: one run per group; auto: "
-        "at most 12 MB in total",
+        "embed one trained model per group in the page, for translation in the browser; auto: at most 12 MB "
+        "in total",
         choices=("auto", True, False),
     )
 
@@ -304,11 +303,13 @@ class ModelRunConfig:
 
     threads: int | str = key(
         "auto",
-        "CPU threads per process; auto: chosen by the cores and the size of the layers",
+        "CPU threads per process; auto: depends on cores and layer sizes",
         LOCAL,
         minimum=1,
     )
-    trust: list[str] = key([], "modules or names outside nmt that checkpoints may use", LOCAL)
+    trust: list[str] = key(
+        [], "modules outside nmt, or names in them, that checkpoints may use", LOCAL
+    )
     trainer: dict[str, Any] = key(
         TRAINER, "arguments of pytorch_lightning.Trainer", inside=TRAINER_EFFECTS
     )
