@@ -2,4 +2,4 @@
 
 from nmt.utils.startup import set_up_process
 
-set_up_process()  # like every command, before torch is imported
+set_up_process()  # must run before torch is imported

@@ -1,4 +1,4 @@
-"""Measures speed and memory of plain and fused networks in one run; see docs/performance.md.
+"""Measures the speed and memory of plain and fused networks; see docs/performance.md.
 
     python -m benchmarks                           # both sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
@@ -6,11 +6,13 @@
     python -m benchmarks.peers                     # compared with JoeyNMT and Marian
     python -m benchmarks.gpu                       # checks that need a GPU
 
-Prints one line of JSON per measurement. The versions alternate, so that a busy machine slows all of them.
-Times are medians; `ratio` is the speed relative to the first version. Times are CPU seconds with one thread,
-and wall-clock seconds with two or more threads. `products_ms` is the time of the workload's matrix products
-alone, `multiply_adds` counts their multiply-adds, and `over_products` is the workload's time divided by
-the time of these products.
+Prints one line of JSON per measurement. Each round measures all versions in turn, so that a busy machine
+slows all of them. Times are medians over the rounds: CPU time with one thread, wall-clock time with more.
+
+- `ratio`: speed relative to the first version
+- `products_ms`: time of the matrix products of a workload, without its other operations
+- `multiply_adds`: number of multiply-adds in these matrix products
+- `over_products`: time of the workload divided by the time of its matrix products
 """
 
 from __future__ import annotations
@@ -49,9 +51,9 @@ LENGTHS = [50, 100, 200]
 
 
 def measure(works: Mapping[Any, Callable[[], object]], args: argparse.Namespace) -> dict[Any, Line]:
-    """Measures workloads, and the matrix products of each workload alone, in alternation."""
+    """Measures each workload, and the matrix products of each workload alone."""
     for work in works.values():
-        work()  # the first call warms up
+        work()  # warm-up
     products = {key: Products(work) for key, work in works.items()}
     times: dict[Any, list[tuple[float, float]]] = {key: [] for key in works}
     for _ in range(args.rounds):
@@ -77,7 +79,7 @@ def name(recurrence: str, bf16: bool) -> str:
 
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures whole updates, and the parts of an update, on the middle batch of a pool."""
+    """Measures updates, and each part of an update, on a batch of medium length."""
     words = pool(size)[POOL // 2]
     trainers = {each: Trainer(Net(size, each[0]), size, each[1], "cpu") for each in VERSIONS}
     works = {each: partial(trainer.update, words) for each, trainer in trainers.items()}
@@ -96,7 +98,7 @@ def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def parts(trainer: Trainer, words: Words, threads: int) -> Line:
-    """Measures the milliseconds that each part of one update takes."""
+    """Returns the milliseconds that each part of one update takes."""
     source, source_mask, target, target_mask = words
     net = trainer.net
     net.zero_grad()
@@ -118,7 +120,7 @@ def parts(trainer: Trainer, words: Words, threads: int) -> Line:
 
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures searches whose outputs are as long as their sources."""
+    """Measures beam search with outputs that are as long as the sources."""
     net = Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     for sentences in args.sentences:
@@ -134,7 +136,7 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures the peak memory of training steps, each in its own process (Linux)."""
+    """Measures the peak memory of a training step; each measurement has a new process (Linux only)."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
         for length in LENGTHS:
             with multiprocessing.get_context("spawn").Pool(1) as process:

@@ -1,26 +1,27 @@
-"""Measures how often intervals of `nmt.evaluation` contain the true value, by simulation.
+"""Simulates test sets, and counts how often intervals of `nmt.evaluation` contain the true value.
 
     python -m benchmarks.coverage [--sets 1000] [--only natural] [--csv docs/results/coverage.csv]
     python -m benchmarks.coverage --constant 0.2 [--sets 500] [--loss 0.1]
 
-A sentence of L words has a translation of L words. Each word is right with a probability that is drawn
-per sentence from a beta distribution, so that the expected BLEU at each length is known. An n-gram
-matches if its n words are right. Each row of the table stands for one curve over length, one distribution
-of lengths, and one kind of difference between seeds or documents. The first five cells are the percentages
-of test sets whose interval contains the true value of the curve (mean over lengths), of retention, and of
-the lengths at which 10, 25 and 50 % are lost. These true values come from the curve smoothed by the
-kernel. The sixth cell is the same percentage for the true retention without smoothing. The last cell is the
-percentage of sets in which the band of the difference of two equal systems excludes 0 at some length
-(nominal: 5).
+A translation has as many words as its source. Each sentence has a probability that a word is right, drawn
+from a beta distribution. The expected BLEU at each length is therefore known. An n-gram matches if its n
+words are right. A row of the table fixes a curve of BLEU over length, a distribution of lengths, and how
+seeds or documents differ. Most columns are percentages of test sets whose interval contains a true value:
 
-With `--constant`, systems replace spans of words, lose words and insert words, at a rate that differs
-between sentences and does not depend on length. The output is the percentage of test sets in which the
-test of excess retention reports a steeper, or a flatter, fall from 10 to 50 words than that of a system
-with constant error rates (nominal: 2.5 each). With `--loss X`, more errors in long sentences make BLEU at
-50 words lower, by the share X of BLEU at 10 words; the percentage of steeper falls is then the power of
-the test.
+- `curve`: BLEU by length (mean over lengths)
+- `retention`: the BLEU at 50 words divided by the BLEU at 10 words
+- `10 %`, `25 %`, `50 %`: the length at which this share of the BLEU at 10 words is lost
+- `exact`: retention without smoothing; all other true values come from the smoothed curve
+- `excludes 0`: percentage of sets in which the band of the difference of two equal systems excludes 0 at
+  some length (nominal: 5)
 
-Legend: N number of sentences, n number of seeds.
+`--constant` simulates systems that replace spans of words, omit words and insert words. The error rate
+differs between sentences, but does not depend on length. The test of excess retention compares the fall of
+BLEU from 10 to 50 words with that of a system with constant error rates. The output is the percentages of
+test sets in which it reports a steeper fall, and a flatter fall (nominal: 2.5 each). `--loss 0.1` adds errors to
+sentences of more than 10 words, which lower the BLEU at 50 words by 10 %. The first percentage is then the power.
+
+N is the number of sentences, n the number of seeds.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.summary import Measured
 
 BLEU = REGISTERED["bleu"]
-LONGEST = 100  # words of the longest sentence
-LONGEST_EVER = 400  # words of the longest paragraph
-SHIFT = 0.5  # standard deviation of what a document adds to the logit of the rate of right words
+LONGEST = 100  # number of words in the longest sentence
+LONGEST_EVER = 400  # number of words in the longest paragraph
+SHIFT = 0.5  # standard deviation of difficulty between documents, on the logit scale
 CONCENTRATION = 12.0  # alpha + beta of the beta distribution
-WARM_UP = 30  # simulated words before a sentence, in which a span of errors can start
-POPULATION = 100_000  # sentences of the sample that stands for infinitely many
+WARM_UP = 30  # number of positions before a sentence at which a span of errors can start
+POPULATION = 100_000  # number of sentences from which the true values are computed
 ORDERS = np.arange(1, 5)
 Fall = Callable[[np.ndarray], np.ndarray]
 
@@ -75,20 +76,20 @@ FALLS: dict[str, Fall] = {  # expected BLEU of a sentence of x words
 
 @dataclass(frozen=True)
 class Seeds:
-    """Differences between seeds: a factor per seed multiplies the probability of a right word."""
+    """How seeds differ: each seed multiplies the probability of a right word by its own factor."""
 
     count: int = 1
-    failing: float = 0.0  # probability that a seed fails
-    spread: float = 0.0  # half the range of the factors around 0.95
+    failing: float = 0.0  # probability that a seed fails, with a factor of 0.6
+    spread: float = 0.0  # all other factors are in 0.95 ± spread
 
     def draw(self, generator: np.random.Generator) -> np.ndarray:
-        """Draws a factor for each seed: (n,)."""
+        """Draws the factors (n,) of all seeds."""
         fails = generator.random(self.count) < self.failing
         usual = 0.95 + self.spread * generator.uniform(-1, 1, self.count)
         return np.where(fails, 0.6, usual) if self.count > 1 else np.ones(1)
 
     def quadrature(self) -> list[tuple[float, float]]:
-        """Returns (factor, probability) pairs, for expected values over seeds."""
+        """Returns (factor, probability) pairs to compute expected values over seeds."""
         if self.count == 1:
             return [(1.0, 1.0)]
         usual = 0.95 + self.spread * np.linspace(-1, 1, 21)
@@ -108,12 +109,12 @@ class Plan:
     """A row of the table.
 
     Attributes:
-        lengths: `even`, `natural`, or another key of `LENGTHS`.
+        lengths: a key of `LENGTHS`, such as `even` or `natural`.
         seeds: a key of `SEEDS`.
         fall: a key of `FALLS`.
-        documents: number of documents, whose sentences share a shift in difficulty; 0: none.
-        known: whether the bootstrap draws documents; otherwise it draws sentences.
-        truncated: words after which a system stops; 0: never.
+        documents: number of documents, which differ in difficulty; 0: sentences are independent.
+        known: whether the bootstrap resamples documents instead of sentences.
+        truncated: maximum number of words of a translation; 0: no limit.
     """
 
     lengths: str
@@ -134,21 +135,21 @@ class Plan:
 
 
 def moments(bleu: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """Returns probabilities (..., 4) that 1 to 4 neighbouring words are right, from the BLEU."""
+    """Returns the probabilities (..., 4) that 1, 2, 3 or 4 neighbouring words are right, given the BLEU."""
     means = np.linspace(0.05, 0.99, 2000)
     grid = 100 * np.exp(np.log(_powers(means)).mean(axis=-1))
     return _powers(np.interp(bleu, grid, means)) * factor**ORDERS
 
 
 def _powers(means: np.ndarray) -> np.ndarray:
-    """Returns the expected powers 1 to 4 (..., 4) of beta variables with these means."""
+    """Returns E[p], E[p²], E[p³] and E[p⁴] (..., 4) of beta variables p with these means."""
     steps = np.arange(4)
     first = means[..., None] * CONCENTRATION
     return np.cumprod((first + steps) / (CONCENTRATION + steps), axis=-1)
 
 
 def totals(lengths: np.ndarray) -> np.ndarray:
-    """Counts the n-grams (N, 4) of sentences of these lengths (N,)."""
+    """Counts the 1- to 4-grams (N, 4) of sentences with these lengths (N,)."""
     return np.maximum(lengths[:, None] - (ORDERS - 1), 0)
 
 
@@ -166,10 +167,10 @@ def simulated(
     documents: np.ndarray | None = None,
     truncated: int = 0,
 ) -> Iterator[np.ndarray]:
-    """Yields drawn statistics (N, 10) of each seed's translations; all seeds translate the same sentences.
+    """Yields the BLEU statistics (N, 10) of each seed; all seeds translate the same sentences.
 
-    Sentences of a document share a shift of the logit of their rate of right words, with a standard
-    deviation of `SHIFT`. A system writes at most `truncated` words per sentence; 0: no limit.
+    Each document shifts the logit of the probability of a right word by a random number, with a standard
+    deviation of `SHIFT`. Translations have at most `truncated` words; 0: no limit.
     """
     means = moments(fall(lengths.astype(float)))[:, 0]
     right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
@@ -197,23 +198,23 @@ LENGTHS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def draw_lengths(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws lengths (N,) of a kind, from 1 to `LONGEST` words (paragraphs: `LONGEST_EVER`)."""
+    """Draws lengths (N,) of at most `LONGEST` words, or `LONGEST_EVER` for paragraphs."""
     most = LONGEST_EVER if kind == "paragraphs" else LONGEST
     return np.clip(np.round(LENGTHS[kind](generator, size)), 1, most).astype(int)
 
 
 def draw_documents(plan: Plan, size: int) -> np.ndarray | None:
-    """Returns the document number of each sentence (N,), for documents of equal size; None without documents."""
+    """Returns document numbers (N,) for documents of equal size, or None if there are no documents."""
     return np.arange(size) * plan.documents // size if plan.documents else None
 
 
 def truth(plan: Plan) -> Curve:
-    """Computes the curve for infinitely many sentences, documents and seeds."""
+    """Computes the curve of an unlimited number of sentences, documents and seeds."""
     generator = np.random.default_rng(0)
     lengths = draw_lengths(plan.lengths, POPULATION, generator)
     of = kernel(lengths)
     fall = FALLS[plan.fall]
-    if plan.documents or plan.truncated:  # no formula in these cases: draw a large sample
+    if plan.documents or plan.truncated:  # there is no formula, so draw a large sample
         alone = np.arange(POPULATION) if plan.documents else None
         factors = np.ones(1)
         [table] = simulated(lengths, fall, factors, generator, alone, plan.truncated)
@@ -236,9 +237,9 @@ def unsmoothed_retention(fall: Fall, seeds: Seeds) -> float:
 
 
 def holds(lost: Sequence[float | None], length: float | None, last: float) -> bool:
-    """Tells whether the interval of a lost length contains the true length.
+    """Tells whether an interval contains the true length at which a share of BLEU is lost.
 
-    If the true length is None or beyond the curve, the interval must have no upper end.
+    If the true length is None or beyond the curve, the interval must have no upper bound.
     """
     _, low, high = lost
     if length is None or length > last:
@@ -247,7 +248,7 @@ def holds(lost: Sequence[float | None], length: float | None, last: float) -> bo
 
 
 def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
-    """Simulates test sets, and returns the cells of one row, as the module's docstring describes."""
+    """Simulates test sets and returns the cells of one row of the table."""
     expected = truth(plan)
     generator = np.random.default_rng(1)
     kept = expected.relative.at(LONG)
@@ -280,12 +281,12 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
         band.append(np.mean((low <= goal)[known] & (goal <= high)[known]))
         found = curve.relative.at(LONG)
         if not np.isfinite(found.score):
-            continue  # too few matches at 10 or 50 words
+            continue  # no retention, since there are too few matches at 10 or 50 words
         below, above = found.interval()
         assert below is not None
         assert above is not None
         lost = [curve.lost(share) for share in LOST]
-        # The second system translates the same documents, with other errors.
+        # The second system translates the same documents with different errors.
         low, high = difference(curve, draw_curve(lengths)).band()
         excludes_zero = bool(((low > 0) | (high < 0)).any())
         rows.append(
@@ -299,11 +300,11 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
 def damaged(
     references: list[list[str]], rates: np.ndarray, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Simulates a system with these error rates (N,). Its errors differ from those of `measure_constant_error`.
+    """Simulates a system with these error rates (N,), and returns a record of each translation.
 
-    Spans of words are wrong, words are lost, and words are inserted. Wrong and inserted words come from
-    elsewhere in the text. Spans can start before a sentence, because otherwise the system would make fewer
-    errors in short sentences, and its rate would not be constant.
+    The system replaces spans of words, omits words and inserts words. New words come from elsewhere in the
+    text. `measure_constant_error` makes other kinds of errors. A span can start before the first word.
+    Otherwise the first words would have fewer errors, and short sentences a lower error rate.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -329,11 +330,11 @@ def damaged(
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Returns the percentages of test sets with a significantly steeper fall, and with a flatter one.
+    """Returns the percentages of test sets whose fall is significantly steeper, and significantly flatter.
 
     Args:
-        rate: rate of errors at `SHORT` words.
-        loss: share of the BLEU at `SHORT` words that is lost at `LONG` words, because of more errors.
+        rate: error rate of sentences with up to `SHORT` words.
+        loss: share of the BLEU at `LONG` words that additional errors remove.
     """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)
@@ -343,7 +344,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        # BLEU is about proportional to the square of the share of right words
+        # BLEU is roughly proportional to the square of the share of right words, hence the root
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)

@@ -28,7 +28,7 @@ GROUPS = {
 
 
 def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
-    """Converts rows of sentences to runs by group, with the BLEU statistics of each sentence."""
+    """Returns the runs of each group, with the BLEU statistics of each sentence."""
     words = rows[["hypothesis_words", "reference_words"]]
     totals = np.maximum(words.iloc[:, :1].to_numpy() - np.arange(4), 0)
     statistics = np.hstack([rows.filter(like="bleu_correct_"), totals, words])
@@ -45,7 +45,7 @@ def runs_of(rows: pd.DataFrame) -> dict[str, list[FinishedRun]]:
 
 
 def europarl_curves() -> dict[str, Curve]:
-    """Computes BLEU over source length for each group, with bands over sentences and seeds."""
+    """Computes each group's curve of BLEU over source length, with its confidence band."""
     rows = pd.read_csv(SENTENCES)
     runs = runs_of(rows[(rows["set"] == TEST_SET) & rows["group"].isin(GROUPS)])
     settings = EvaluationConfig()

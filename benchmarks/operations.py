@@ -1,4 +1,4 @@
-"""Measures how much time of an update and of a search each PyTorch operation takes."""
+"""Measures the time of each PyTorch operation in an update and in a search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SHOWN = 0.01  # operations that take a larger share of the time are printed
+SHOWN = 0.01  # operations with a larger share of the time are printed
 NOTHING_MOVED = (  # operations that read and write no bytes
     "_unsafe_view",
     "empty",
@@ -37,11 +37,11 @@ NOTHING_MOVED = (  # operations that read and write no bytes
     "empty_strided",
     "promote_types",
 )
-COPIED = 2**26  # elements of a tensor that is copied to measure the speed of the memory
+COPIED = 2**26  # number of elements that are copied to measure memory bandwidth
 
 
 class Operations(TorchDispatchMode):
-    """Records calls, seconds and bytes (of all tensors read or written) of each operation in `work`."""
+    """Records the calls and seconds of each operation in `work`, and the bytes that it reads or writes."""
 
     def __init__(self, work: Callable[[], object], threads: int) -> None:
         super().__init__()
@@ -69,11 +69,11 @@ class Operations(TorchDispatchMode):
 
 
 def operations(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures each operation of a fused update and of searches with beam 12.
+    """Measures each operation of a fused update and of searches with a beam of 12.
 
-    The last line of each workload compares its time with a limit: the time of its matrix products, plus the
-    time to move the bytes of all other operations at the speed of a copy. Python and autograd take the time
-    outside of operations.
+    The last line of a workload compares its time with a limit. The limit is the time of the matrix products,
+    plus the time in which a copy would move the bytes of all other operations. The time outside of operations
+    is spent in Python and autograd.
     """
     words = pool(size)[POOL // 2]
     net = Net(size, "fused").eval()

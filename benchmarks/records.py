@@ -3,19 +3,18 @@
     python -m benchmarks.records
     python -m benchmarks.records --add table1 rnnsearch50=RUN rnnsearch50=RUN … --claims bahdanau
 
-The second first adds runs to the records of a study, each with the name of its group. It also decides the
-claims of a file in conf/claims, from all runs in the folders that contain the added ones.
+`--add STUDY GROUP=RUN` first adds runs to the records of a study. `--claims` also records the verdicts on the
+claims of a file in conf/claims. They use all runs in the parent folders of the added runs.
 
-A table is between two comments. The first names a study, what to show, a test set, the languages
-and, to select some, groups of runs by pattern:
+Two comments enclose each table. The first comment names a study, a type of table, a test set, the languages
+and, optionally, patterns of groups:
 
     <!-- table: multi30k scores test2016 en-fr rnn* -->
     <!-- end of table -->
 
-What to show is `scores` or `lengths` (BLEU by source length).
-`claims STUDY NAME ...` is a table of verdicts.
+The type is `scores`, or `lengths` for BLEU by source length. `table: claims STUDY NAME ...` is for verdicts.
 
-docs/results/columns.csv explains the columns of the files.
+docs/results/columns.csv explains the columns of the records.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ TITLES = {
 
 
 class Records:
-    """The contents of docs/results: frames of `scores`, `runs` and `claims`."""
+    """The records in docs/results, as the data frames `scores`, `runs` and `claims`."""
 
     def __init__(self, folder: Path = RECORDS) -> None:
         text = {
@@ -66,7 +65,7 @@ class Records:
             self.scores[end] = pd.to_numeric(self.scores[end])
 
     def table(self, asked: str) -> str:
-        """Makes the table of a mark, in Markdown."""
+        """Returns the Markdown table that a comment `table: ...` asks for."""
         study, kind, *rest = asked.split()
         if study == "claims":
             return claims(self.claims[self.claims["study"] == kind], rest)
@@ -82,9 +81,9 @@ class Records:
 
 
 def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) -> None:
-    """Adds finished runs to the records of a study, each with its group.
+    """Adds finished runs, given as (group, folder), to the records of a study.
 
-    Runs on record with the same group and seed are replaced.
+    They replace recorded runs with the same group and seed.
     """
     runs, scores = [], []
     for group, folder in named:
@@ -121,14 +120,14 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
 
 
 def _text(value: Any) -> str:
-    """Formats a value for the record: a float with 8 significant digits."""
+    """Formats a value for the records; a float gets 8 significant digits."""
     return f"{value:.8g}" if isinstance(value, float) else str(value)
 
 
 def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
-    """Decides the claims of `conf/claims/NAME.yaml` from the runs in folders, and puts them on record.
+    """Checks the claims of `conf/claims/NAME.yaml` against the runs in folders, and records the verdicts.
 
-    Claims that need other runs stay as they are on record, or are left out.
+    A claim whose runs are missing is not recorded; if it has an earlier record, that record stays.
     """
     file = read_claims(conf_folder() / "claims" / f"{name}.yaml")
     decided = list(decided_rows(file, find_runs(folders), 1000))
@@ -161,12 +160,12 @@ def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = R
 
 
 def with_tables(page: str, records: Records) -> str:
-    """Replaces every marked table of a page."""
+    """Replaces every table that stands between two comments of a page."""
     return TABLE.sub(lambda found: found[1] + records.table(found[2]) + found[4], page)
 
 
 def claims(rows: pd.DataFrame, names: Sequence[str]) -> str:
-    """Makes a table of a study's claims, verdicts and figures."""
+    """Makes a table of a study's claims, with their verdicts and figures."""
     rows = rows.set_index("name", drop=False)
     cells = []
     for row in rows.loc[list(names)].itertuples():
@@ -183,7 +182,7 @@ def _verdict_figure(row: pd.Series) -> str:
 
 
 def set_scores(runs: pd.DataFrame, found: pd.DataFrame) -> str:
-    """Makes a row for each group: its scores on a test set."""
+    """Makes a table of scores on a test set, with a row for each group."""
     whole = found[(found["aligner"] == "") & found["from"].isna()]
     whole = whole[whole["subset"] != "unknown_words"]
     keys = [key for key in BY_SET if (whole["score"] == key).any()]
@@ -209,7 +208,7 @@ def bleu_by_length(runs: pd.DataFrame, found: pd.DataFrame) -> str:
 
 
 def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, int, pd.DataFrame]]:
-    """Returns title, seeds, number of runs and rows of each group, in the order of `runs`."""
+    """Yields the title, seeds, number of runs and rows of each group, in the order of `runs`."""
     for group, mine in runs.groupby("group", sort=False):
         ensemble = "checkpoint=[" in mine["command"].iloc[0]
         seeds = NONE if ensemble else ", ".join(map(str, mine["seed"]))
@@ -217,7 +216,7 @@ def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, 
 
 
 def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) -> str:
-    """Formats a score with its interval, or mean and deviation over `runs`; a dash if a run lacks it."""
+    """Formats a score with its interval, or the mean and deviation of several; a dash if one is missing."""
     values = rows["value"].dropna()
     if values.empty or len(values) < runs:
         return NONE
@@ -227,7 +226,7 @@ def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) 
 
 
 def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = range(2)) -> str:
-    """Formats a table; the columns `texts` are left-aligned."""
+    """Formats a table; the columns in `texts` are left-aligned."""
     rules = ["---" if place in texts else "---:" for place in range(len(heads))]
     lines = ["| " + " | ".join(row) + " |" for row in [heads, *cells]]
     lines.insert(1, "|" + "|".join(rules) + "|")
@@ -236,7 +235,7 @@ def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = ra
 
 def _digits(score: str) -> int:
     known = REGISTERED.get(score.removesuffix("_no_unk"))
-    return known.digits if known else 3  # a recorded score may no longer exist
+    return known.digits if known else 3  # for recorded scores that the program no longer has
 
 
 def main() -> None:
@@ -247,7 +246,7 @@ def main() -> None:
     parser.add_argument("--claims", help="file in conf/claims to decide from the runs beside them")
     args = parser.parse_args()
     if args.claims and not args.add:
-        parser.error("--claims needs the runs of --add")
+        parser.error("--claims needs --add")
     if args.add:
         study, *typed = args.add
         named = [(group, Path(run)) for group, run in (each.split("=", 1) for each in typed)]

@@ -1,6 +1,6 @@
-"""Measured workloads: bare models of two sizes, and synthetic text. Also prints measurements.
+"""Workloads of the benchmarks: training and search with models of two sizes on random text.
 
-B batch, S source length, T target length.
+B is the batch size.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from nmt.search import Hypothesis, beam_search
 
 SCORING = {"additive": Additive, "dot": Dot, "scaled_dot": ScaledDot}
 Line = dict[str, Any]
-Words = tuple[Tensor, Tensor, Tensor, Tensor]  # source, its mask, target, its mask
+Words = tuple[Tensor, Tensor, Tensor, Tensor]  # (source, source mask, target, target mask)
 
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of a model, and of the text on which it is measured."""
+    """Sizes of a model and of its random text."""
 
     name: str
     hidden: int
@@ -53,7 +53,7 @@ class Size:
     alignment: int
     maxout: int
     vocabulary: int
-    words: float  # mean length of a sentence
+    words: float  # mean number of words per sentence
     optimizer: str
 
 
@@ -61,11 +61,11 @@ SIZES = {
     "laptop": Size("laptop", 256, 128, 256, 128, 6500, 13, "adam"),
     "paper": Size("paper", 1000, 620, 1000, 500, 30002, 25, "adadelta"),
 }
-# PyTorch's matrix products, and the index of the first factor among the arguments
+# Matrix products of PyTorch, with the index of the first factor in their arguments
 PRODUCTS = {"mm": 0, "bmm": 0, "_linear_pointwise": 0, "addmm": 1, "baddbmm": 1}
-CAP = 50  # words of the longest training sentence
-BATCH = 80  # sentence pairs of a batch
-POOL = 20  # batches that `pool` returns
+CAP = 50  # number of words in the longest training sentence
+BATCH = 80  # number of sentence pairs in a batch
+POOL = 20  # number of batches that `pool` returns
 
 
 class Net(Network):
@@ -88,7 +88,7 @@ class Net(Network):
 
 
 class Trainer:
-    """Updates a network. With `graphs` a GPU replays CUDA graphs, which `rehearse` imitates on a CPU."""
+    """Updates a network; `graphs` uses CUDA graphs on a GPU, and `rehearse` imitates them on a CPU."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Trainer:
         self.optimizer.step()
 
     def clip(self) -> Tensor:
-        """Clips the gradient norm at 1, now or in the optimizer's step; returns the unclipped norm."""
+        """Clips the gradient norm to 1 and returns the unclipped norm; fused Adadelta clips in its next step."""
         if not hasattr(self.optimizer, "clip_next"):
             return nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         norm = nn.utils.get_total_norm(gradients_of(self.net))
@@ -130,9 +130,9 @@ class Trainer:
 
 
 class Products(TorchDispatchMode):
-    """Records the matrix products of a workload, to repeat them alone.
+    """Records the matrix products of a workload, so that they can be repeated alone.
 
-    `multiply_adds` counts multiply-adds; a product of (M, K) and (K, N) has M · K · N.
+    `multiply_adds` is the sum over all products; a product of (M, K) and (K, N) has M · K · N.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -155,18 +155,18 @@ class Products(TorchDispatchMode):
 
     @torch.no_grad()
     def repeat(self) -> None:
-        """Computes the products again, from the same tensors."""
+        """Repeats the recorded products on the same tensors."""
         for call in self.calls:
             call()
 
 
 def gradients_of(net: nn.Module) -> list[Tensor]:
-    """Returns the gradients of all parameters that have one."""
+    """Returns the gradients of all parameters that have a gradient."""
     return [p.grad for p in net.parameters() if p.grad is not None]
 
 
 def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words]:
-    """Draws 20 batches of pairs with about `size.words` words, at most 50; `ordered` sorts by length."""
+    """Draws 20 batches of sentence pairs; `ordered` first sorts the pairs by length."""
     lengths = pair_lengths(size, POOL * BATCH)
     if ordered:
         lengths = lengths[lengths.amax(1).argsort()]
@@ -174,10 +174,10 @@ def pool(size: Size, device: str = "cpu", *, ordered: bool = True) -> list[Words
 
 
 def pair_lengths(size: Size, pairs: int) -> Tensor:
-    """Draws lengths (pairs, 2) of source and target, around `size.words`, at most 50."""
+    """Draws source and target lengths (pairs, 2) with a mean of about `size.words` and at most 50."""
     generator = torch.Generator().manual_seed(7)
     normal = torch.randn(pairs, 2, generator=generator)
-    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less than speeches
+    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less in length than speeches
     shared = 0.9 * normal[:, :1] + 0.43 * normal  # a long source has a long target
     lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
     return lengths.clamp(2, CAP)
@@ -201,14 +201,14 @@ def rectangle(size: Size, rows: int, length: int, device: str = "cpu") -> Words:
 
 
 def search(net: Net, words: Words, beam: int, bf16: bool) -> list[list[Hypothesis]]:
-    """Searches with outputs that are exactly as long as the sources."""
+    """Runs a search whose outputs are exactly as long as the sources."""
     settings = SearchConfig(beam_size=beam, min_ratio=1.0, max_ratio=1.0)
     with torch.autocast(words[0].device.type, torch.bfloat16, enabled=bf16):
         return beam_search(net, *words[:2], settings)
 
 
 def seconds(run: Callable[[], object], threads: int = 1) -> float:
-    """Measures a call in CPU seconds with one thread, in wall-clock seconds with several threads."""
+    """Returns the time of a call: CPU seconds with one thread, wall-clock seconds with more."""
     clock = time.process_time if threads == 1 else time.perf_counter
     start = clock()
     run()
@@ -219,7 +219,7 @@ def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
     """Returns the peak memory, in MiB, that a training step on sentences of this length adds."""
     torch.set_num_threads(1)
     trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
-    trainer.gradient(rectangle(size, 2, 3))  # allocates gradients, loads libraries
+    trainer.gradient(rectangle(size, 2, 3))  # allocates the gradients and loads libraries
     words = rectangle(size, BATCH, length)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
@@ -228,7 +228,7 @@ def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
 
 
 def resident(field: str) -> float:
-    """Reads this process's status in MiB: VmHWM (peak memory) or VmRSS (current memory)."""
+    """Returns the peak memory (VmHWM) or the current memory (VmRSS) of this process in MiB."""
     (kib,) = re.findall(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(kib) / 2**10
 
@@ -238,7 +238,7 @@ def print_line(line: Line) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Rounds every float to four significant digits; measurements are less accurate than that."""
+    """Rounds every float to four significant digits, since measurements are not more accurate."""
     if isinstance(value, float):
         return float(f"{value:.4g}") if abs(value) < float("inf") else str(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Lists the source words that a model leaves untranslated: those that no target word attends to.
+"""Lists the source words that a model leaves untranslated, because no target word attends to them.
 
     python examples/omissions.py RUN < source.txt
     python examples/omissions.py RUN --least 0.3 < source.txt
@@ -31,13 +31,13 @@ def find_omissions(run: str, sentences: Sequence[str], least: float = 0.2) -> li
     Args:
         run: a run folder or a checkpoint of a model with attention.
         sentences: ordinary text.
-        least: smallest coverage of a word that counts as translated.
+        least: words with a smaller coverage count as untranslated.
     """
     results = []
     for result in nmt.load(run).translate(sentences):
         omitted = []
         if result.weights is not None:
-            coverage = result.weights[:-1, :-1].sum(0)  # without `</s>` of either side
+            coverage = result.weights[:-1, :-1].sum(0)  # without the `</s>` of source and target
             pairs = zip(result.source, coverage, strict=True)
             omitted = [word for word, covered in pairs if covered < least]
         results.append(Omissions(result.text, omitted, len(result.source)))

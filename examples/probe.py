@@ -1,12 +1,12 @@
-"""Reads source words back from the vectors of a trained model, with linear probes.
+"""Predicts source words from the vectors of a trained model, with linear probes.
 
     python examples/probe.py RUN
     python examples/probe.py RUN --sentences 2000 --positions 20
 
-A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). Its input
-is the vector that the decoder starts from; RNNencdec's decoder gets nothing else of the sentence. For
-comparison, a second probe reads the annotation of the position, and a baseline predicts the most
-frequent word at the position.
+A probe is a multinomial logistic regression of the word at a position (Alain and Bengio, 2017). Its input is
+the vector from which the decoder starts. In RNNencdec, this vector is all that the decoder knows about the
+sentence. For comparison, the input of a second probe is the annotation of the position, and a baseline
+predicts the most frequent word at the position.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fit_probe(vectors: Tensor, words: Tensor, classes: int, steps: int = 200) ->
         optimizer.zero_grad()
         nn.functional.cross_entropy(linear((vectors - mean) / deviation), words).backward()
         optimizer.step()
-    with torch.no_grad():  # the standardisation becomes part of the layer
+    with torch.no_grad():  # merges the standardisation into the layer
         linear.weight /= deviation
         linear.bias -= linear.weight @ mean
     return linear
@@ -50,8 +50,8 @@ def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str
 
     Args:
         run: a run folder or a checkpoint.
-        sentences: number of sentences that train the probes; a quarter of that number tests them.
-        positions: number of positions, from the first word of a sentence.
+        sentences: number of training sentences; a quarter as many sentences test the probes.
+        positions: number of positions to probe, beginning with the first word.
     """
     model = nmt.load(run)
     texts = [

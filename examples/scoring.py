@@ -43,7 +43,7 @@ def train(*overrides: str) -> dict[str, float]:
         val_check_interval=steps,
         check_val_every_n_epoch=None,
         gradient_clip_val=config.trainer["gradient_clip_val"],
-        use_distributed_sampler=False,  # the data module gives each rank its share
+        use_distributed_sampler=False,  # the data module distributes batches to the ranks
         accelerator="cpu",
         logger=False,
         enable_checkpointing=False,

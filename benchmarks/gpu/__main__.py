@@ -1,12 +1,12 @@
 """Runs the checks and measurements that need a GPU; see docs/performance.md.
 
     python -m benchmarks.gpu --record gpu.jsonl         # everything, under 10 minutes on one GPU
-    python -m benchmarks.gpu --only gradients graphs    # some of it
+    python -m benchmarks.gpu --only gradients graphs    # only these items
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints one line of JSON per item as soon as the item has ended, and appends the line to the record. Run
-again, the same command goes on with the items that the record lacks. The exit code is 1 if an item failed.
+Prints one line of JSON when an item ends, and appends the line to the file of `--record`. If the command is
+repeated, it skips the items that are already in this file. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "repeat": (model.repeat, 20),
     "compile": (compile.check, 35),
 }
-LAST_LINES = 12  # number of lines that are kept from the end of an error message
+LAST_LINES = 12  # number of lines to keep from the end of an error message
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def main() -> None:
     passed = 0
     with tempfile.TemporaryDirectory() as folder, record.open("a") as stream:
         for name in names:
-            # a CPU may be slow, and busy with other work
+            # a CPU may be slow or busy
             seconds = ITEMS[name][1] * (4 if args.rehearse else 1)
             line = run_item(name, args.rehearse, Path(folder) / name, seconds)
             line = rounded({"item": name, "rehearsed": args.rehearse} | line)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
-    """Runs an item in its own process. Returns its findings, whether it passed, and its error."""
+    """Runs an item in its own process; returns its findings, whether it passed, and its error."""
     folder.mkdir()
     found, log = folder / "found.json", folder / "log.txt"
     process = multiprocessing.get_context("fork").Process(

@@ -1,4 +1,4 @@
-"""Checks that run the commands as a user would: speed of training, DDP, kill and resume."""
+"""Checks of the commands: the speed of training, DDP, and a run that is killed and resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.gpu.setting import Findings, Setting
 
 
 class Clock(pl.Callback):
-    """Writes to `file` the updates per second before and after the first log entry."""
+    """Writes the updates per second before and after the first log entry to `file`."""
 
     def __init__(self, file: str) -> None:
         self.file = Path(file)
@@ -37,7 +37,7 @@ class Clock(pl.Callback):
 
 
 def command(setting: Setting, run: str, *overrides: str) -> list[str]:
-    """Returns the command that trains on the built-in corpus, without figures, in the folder `run`."""
+    """Returns a command that trains on the built-in corpus in the folder `run` and draws no figures."""
     return [
         sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "logger=csv",
         f"data={'grammar_tiny' if setting.rehearse else 'grammar'}",
@@ -48,7 +48,7 @@ def command(setting: Setting, run: str, *overrides: str) -> list[str]:
 
 
 def short(setting: Setting, run: str, *overrides: str) -> list[str]:
-    """Returns the command of a short training in bf16 with dropout, kernels and graphs."""
+    """Returns the command of a short training in bf16 with dropout, Triton kernels and CUDA graphs."""
     size = ["trainer.max_steps=12", "trainer.val_check_interval=4"]
     if not setting.rehearse:
         size = ["trainer.max_steps=60", "trainer.val_check_interval=20", "size=laptop"]
@@ -59,7 +59,7 @@ def short(setting: Setting, run: str, *overrides: str) -> list[str]:
 
 
 def train(setting: Setting, findings: Findings) -> None:
-    """Measures updates per second of `nmt.train` at paper sizes, with the kernels and graphs that it chooses."""
+    """Measures the updates per second of `nmt.train` at paper sizes, with its default kernels and graphs."""
     clock = setting.folder / "clock.json"
     size = ["regime=tiny", "trainer.max_steps=8", "trainer.log_every_n_steps=4"]
     if not setting.rehearse:
@@ -74,9 +74,9 @@ def train(setting: Setting, findings: Findings) -> None:
 def ddp(setting: Setting, findings: Findings) -> None:
     """Checks that DDP with one rank (NCCL on a GPU) gives the same bits as training without DDP.
 
-    DDP has Lightning's default settings here. With `trainer=ddp`, gradients would be views of buckets, and
-    the rounding of their norm would depend on where the views begin. With `--rehearse` (on a CPU), DDP
-    rounds some updates differently, so the check has a tolerance there.
+    The check uses Lightning's default settings of DDP. With `trainer=ddp`, gradients are views of buckets.
+    The rounding of the gradient norm would then depend on where the views begin. With `--rehearse` (on a
+    CPU), DDP rounds some updates differently, so the check allows a tolerance.
     """
     strategies = {"alone": "auto", "ddp": "ddp_find_unused_parameters_false"}
     started = [
@@ -88,7 +88,7 @@ def ddp(setting: Setting, findings: Findings) -> None:
 
 
 def resume(setting: Setting, findings: Findings) -> None:
-    """Checks that a killed and resumed run gives the same bits as an uninterrupted run; then translates."""
+    """Checks that a resumed run equals an uninterrupted run bit by bit, and that it can translate."""
     straight = subprocess.Popen(short(setting, "straight"))
     process = subprocess.Popen(short(setting, "killed"))
     killed = setting.folder / "killed"
@@ -106,7 +106,7 @@ def resume(setting: Setting, findings: Findings) -> None:
 
 
 def check_equal(setting: Setting, findings: Findings, *runs: str, tolerance: float = 0) -> None:
-    """Checks that two runs have equal weights up to `tolerance`; if it is 0, also equal scores."""
+    """Checks that the weights of two runs differ by at most `tolerance`; if it is 0, also compares scores."""
     folders = [setting.folder / run for run in runs]
     files = [folder / "checkpoints/last.ckpt" for folder in folders]
     one, other = (

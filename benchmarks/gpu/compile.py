@@ -1,8 +1,8 @@
-"""Compiles the Triton kernels of whole recurrences, without a GPU.
+"""Compiles the Triton kernels of the fused networks, without a GPU.
 
-The recurrences run at paper sizes on tensors without memory (PyTorch's device `meta`), with the
-kernels in place of PyTorch's operations. A launch compiles its kernel, but does not run it. Other tests
-check the kernels' results in Triton's interpreter.
+The fused functions run at paper sizes, on tensors without memory (PyTorch's device `meta`). They launch
+Triton kernels instead of PyTorch operations. A launch compiles its kernel, but does not run it. Other tests
+check the results of the kernels in Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
-    """Returns a stand-in for a tensor, with dtype and address; GPU memory is aligned to 512 bytes."""
+    """Returns an object with a tensor's dtype and an address, aligned like GPU memory (512 bytes)."""
     start = 512 + tensor.storage_offset() * tensor.element_size()
     return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
 
 def gpu_target(name: str) -> Any:
-    """Converts `sm_90` or `gfx942` to Triton's target."""
+    """Converts a name such as `sm_90` or `gfx942` to Triton's target."""
     from triton.backends.compiler import GPUTarget
 
     if name.startswith("gfx"):
@@ -50,7 +50,7 @@ def gpu_target(name: str) -> Any:
 
 @contextmanager
 def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
-    """Makes launches only compile; `found` collects kernels by hash, and `failed` errors by kernel name."""
+    """Makes launches only compile; fills `found` (kernels by hash) and `failed` (errors by kernel name)."""
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 
@@ -60,7 +60,7 @@ def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]
         args = tuple(pointer(x) if isinstance(x, Tensor) else x for x in args)
         try:
             kernel = launch(self, *args, grid=grid, warmup=True, **options)
-        except Exception as error:  # the compiler and its tools raise many types
+        except Exception as error:  # the compiler can raise almost any exception
             failed.setdefault(self.fn.__name__, f"{type(error).__name__}: {error}")
             return None
         found.setdefault(kernel.hash, kernel)
@@ -127,11 +127,12 @@ def runs(source: int, dtype: Any) -> None:
 
 
 def compile_all(target: str) -> Iterator[Line]:
-    """Yields a line for each specialised kernel that the recurrences launch, for all `LENGTHS` and dtypes.
+    """Yields a line for each compiled kernel, for all `LENGTHS` and dtypes.
 
-    `S` and `dtype` are the first length and dtype that launched the kernel; `registers` is per thread,
-    `spills` the bytes that do not fit in registers, `shared` the bytes of shared memory, `vector_loads` the
-    instructions that load 16 bytes per thread from global memory. `error` says why a kernel does not compile.
+    - `S`, `dtype`: source length and dtype of the first launch that needs the kernel
+    - `registers`: registers per thread; `spills`: bytes that do not fit in them; `shared`: bytes of shared memory
+    - `vector_loads`: number of instructions that load 16 bytes per thread from global memory
+    - `error`: why a kernel does not compile
     """
     from nmt.fused.gpu import kernels
 
@@ -151,7 +152,7 @@ def compile_all(target: str) -> Iterator[Line]:
 
 
 def measured(kernel: Any) -> Line:
-    """Returns registers, spills, shared memory and vector loads of a compiled kernel."""
+    """Returns the registers, spills, shared memory and vector loads of a compiled kernel."""
     if "cubin" in kernel.asm:
         code, usage = kernel.asm["ptx"], resource_usage(kernel.asm["cubin"])
         registers, spills = r"REG:(\d+)", r"(?:STACK|LOCAL):(\d+)"
@@ -180,9 +181,9 @@ def resource_usage(cubin: bytes) -> str:
 
 
 def is_good(line: Line) -> bool:
-    """Tells whether a kernel compiles, has no spills, stays within a limit of registers, and has vector loads.
+    """Tells whether a kernel compiles without spills, with few registers and with vector loads.
 
-    Only the kernels of scores and of word likelihoods must have vector loads.
+    Vector loads are required only if the kernel's name starts with `score` or `word`.
     """
     if "error" in line or line["spills"]:
         return False
@@ -191,7 +192,7 @@ def is_good(line: Line) -> bool:
 
 
 def main(target: str) -> int:
-    """Prints the lines of `compile_all`; returns 0 if all kernels are good (`is_good`), else 1."""
+    """Prints the lines of `compile_all`; returns 0 if `is_good` holds for all of them, otherwise 1."""
     status = 0
     for line in compile_all(target):
         status |= not is_good(line)
@@ -200,7 +201,7 @@ def main(target: str) -> int:
 
 
 def check(setting: Setting, findings: Findings) -> None:
-    """Compiles all kernels, in a process in which Triton does not interpret them."""
+    """Compiles all kernels in a new process, without Triton's interpreter."""
     if find_spec("triton") is None:
         findings.note(left_out="Triton is not installed")
         return

@@ -14,28 +14,28 @@ from benchmarks.work import SCORING, pool
 from nmt.fused import backend_of
 from nmt.fused import steps as torch_steps
 
-# Limits of the relative errors of gradients; the keys say whether the precision is bf16
-LIMITS = {False: 1e-3, True: 0.05}  # compared with the plain loop in float32
-PADDED = {False: 1e-4, True: 0.02}  # with graphs that pad the batch, compared with no graphs
+# Limits of the relative errors of gradients; the key is True for bf16 and False for float32
+LIMITS = {False: 1e-3, True: 0.05}  # fused network, compared with the plain network in float32
+PADDED = {False: 1e-4, True: 0.02}  # graphs that pad the batch, compared with no graphs
 PRECISIONS = {False: "float32", True: "bf16"}
-TURNS = 3  # passes over all shapes: the first captures graphs, the others replay them
-UPDATES = 20  # number of updates in each training of `repeat`
+TURNS = 3  # passes over all shapes; the first one captures graphs, the others replay them
+UPDATES = 20  # number of updates of each training in `repeat`
 
 
 def gradients(setting: Setting, findings: Findings) -> None:
-    """Compares gradients with those of the plain loop in float32, at several lengths."""
+    """Compares gradients of fused networks with those of plain networks in float32, at several lengths."""
     steps: Any = torch_steps
     if find_spec("triton") is not None:
         from nmt.fused.gpu import kernels as steps  # interpreted in a rehearsal
     for scoring in (*SCORING, "none"):
         for length in (18,) if setting.rehearse else (8, 16, 32, 52, 200):
-            # the plain loop keeps a tensor of rows x length x alignment for every step
+            # Limit the memory: a plain network stores rows x length x alignment values at every step.
             words = setting.words(length, rows=2 if setting.rehearse else min(80, 4000 // length))
             plain = setting.trainer(setting.net("plain", scoring=scoring), bf16=False)
             expected = gradients_of(plain, words)
             for bf16 in (False, True):
                 net = setting.net(scoring=scoring, kernels=False)
-                backend_of(net).steps = steps  # without the fallback: errors are raised
+                backend_of(net).steps = steps  # raises errors of kernels instead of falling back
                 fused = setting.trainer(net, bf16=bf16)
                 share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
@@ -43,10 +43,10 @@ def gradients(setting: Setting, findings: Findings) -> None:
 
 
 def graphs(setting: Setting, findings: Findings) -> None:
-    """Compares gradients with and without graphs; bits must be equal if the graph adds no padding.
+    """Compares gradients with and without CUDA graphs; without padding they must be bit-identical.
 
-    The gradients are divided by the number of sentences after the replay of a graph, but at the start
-    of a plain backward pass. Both have equal bits if this number is a power of two, as here.
+    Gradients are divided by the number of sentences. A graph does this after its replay, a plain backward
+    pass at its start. Both give the same bits if this number is a power of two, as here.
     """
     rows = 8 if setting.rehearse else 64
     for scoring in ("additive", "dot", "none"):
@@ -75,15 +75,15 @@ def graphs(setting: Setting, findings: Findings) -> None:
 
 
 def failure(setting: Setting, findings: Findings) -> None:
-    """Checks that updates go on with nearly equal gradients after a capture has failed."""
+    """Checks that gradients stay nearly equal after the capture of a graph has failed."""
     words = setting.words(setting.lengths[0])
     bare, failing = (setting.trainer(setting.net(), bf16=True, graphs=on) for on in (False, True))
     loss = failing.net.loss
     calls = iter(range(99))
 
     def broken(*words: Tensor) -> Tensor:
-        if next(calls) == (0 if setting.rehearse else 1):  # the first call on a GPU is a warm-up
-            torch.cuda.synchronize()  # not permitted in a capture, nor without a GPU
+        if next(calls) == (0 if setting.rehearse else 1):  # on a GPU, the first call is a warm-up
+            torch.cuda.synchronize()  # fails during a capture, and without a GPU
         return loss(*words)
 
     failing.net.loss = broken  # type: ignore[method-assign, assignment]
@@ -100,7 +100,7 @@ def failure(setting: Setting, findings: Findings) -> None:
 
 
 def repeat(setting: Setting, findings: Findings) -> None:
-    """Checks that two trainings from the same weights have equal bits, with graphs."""
+    """Checks that two trainings with CUDA graphs, from the same weights, end with bit-identical weights."""
     for bf16 in (False, True):
         ends = []
         for _ in range(2):
@@ -114,9 +114,9 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """Measures the MiB that updates on all shapes of a pool reserve, and the seconds per capture.
+    """Measures the GPU memory that updates on all shapes of a pool reserve, and the seconds per capture.
 
-    The largest shape is captured first, as in a training. A second pass over the pool captures nothing.
+    As in training, the largest shape is captured first. The second pass over the pool captures nothing.
     """
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
     batches = pool(setting.size, setting.device)[:: 5 if setting.rehearse else 1]

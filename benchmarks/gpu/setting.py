@@ -1,4 +1,4 @@
-"""Shared parts of the items: sizes and device, models with equal weights, and results."""
+"""Sizes, device, models, batches and results of the benchmarks that need a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOY = Size("toy", 24, 16, 24, 12, 200, 6, "adadelta")
 
 @dataclass
 class Findings:
-    """Figures and checks of one benchmark item, written to `path` at every change.
+    """Measured figures and checks of one benchmark item; every change is written to `path`.
 
     The item passes if no check fails.
     """
@@ -36,7 +36,7 @@ class Findings:
     failed: list[str] = field(default_factory=list)
 
     def note(self, **figures: Any) -> None:
-        """Adds measured figures that have no bound."""
+        """Adds measured figures, which are not checked."""
         self.figures |= figures
         named = ("figures", "checks", "failed")
         self.path.write_text(json.dumps({name: rounded(getattr(self, name)) for name in named}))
@@ -52,11 +52,11 @@ class Findings:
 
 
 class Setting:
-    """Paper sizes on a GPU, or toy sizes on a CPU, where losses are computed instead of replayed.
+    """Builds models and batches of paper sizes on a GPU, or of toy sizes on a CPU.
 
     Args:
-        rehearse: use toy sizes on a CPU.
-        folder: folder for files of the item.
+        rehearse: use toy sizes on a CPU, and compute losses where a GPU would replay CUDA graphs.
+        folder: folder for the files of the item.
     """
 
     def __init__(self, rehearse: bool, folder: Path) -> None:
@@ -65,9 +65,9 @@ class Setting:
         self.device = "cpu" if rehearse else "cuda"
         self.size = TOY if rehearse else SIZES["paper"]
         self.rows = 8 if rehearse else 80  # sentences of a batch
-        # timed batches: number of sentences, and symbols per side
+        # timed batches: (sentences, symbols per side)
         self.shapes = [(6, 5), (6, 9)] if rehearse else [(80, 30), (80, 50), (1024, 30)]
-        # symbols per side of each batch; the first two are multiples of 4, which CUDA graphs do not pad
+        # symbols per side; CUDA graphs do not pad the first two, since they are multiples of 4
         self.lengths = [8, 12, 5, 7] if rehearse else [32, 48, 30, 49, 11]
         self.rounds = 2 if rehearse else 7
 
@@ -84,7 +84,7 @@ class Setting:
         return Trainer(net, self.size, bf16, self.device, graphs, graphs and self.rehearse)
 
     def words(self, length: int, *, rows: int | None = None, seed: int = 1) -> Words:
-        """Draws a batch; the first sentence has `length` symbols per side, all others at most as many."""
+        """Draws a batch; the first sentence has `length` symbols per side, the others have at most `length`."""
         torch.manual_seed(seed)
         source, target = torch.randint(1, length, (2, rows or self.rows))
         source[0] = target[0] = length - 1
@@ -99,7 +99,7 @@ class Setting:
             torch.cuda.synchronize()
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """Measures the median wall-clock seconds of a call, after two calls that compile and capture."""
+        """Returns the median wall-clock seconds of a call, after two calls for compilation and capture."""
         times = []
         for turn in range(2 + self.rounds):
             self.wait()
@@ -113,16 +113,16 @@ class Setting:
 
 @functools.lru_cache
 def plain_net(size: Size, scoring: str, device: str) -> Net:
-    """Builds a random model once per process, since drawing its weights takes seconds at paper sizes."""
+    """Builds and caches a random model, since drawing its weights takes seconds at paper sizes."""
     torch.manual_seed(1)
     net = Net(size, "plain", scoring)
-    # otherwise rounding could change which of a maxout unit's two entries is larger
+    # Keep the two inputs of a maxout unit apart, so that rounding cannot change which is larger.
     net.decoder.readout.bias.data[0::2] += 3
     return net.to(device)
 
 
 def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
-    """Returns the gradients of a batch by name, converted to float64; zeros for a missing gradient."""
+    """Returns the gradients of a batch by parameter name, in float64; a missing gradient counts as 0."""
     trainer.gradient(words)
     return {
         name: (torch.zeros_like(p) if p.grad is None else p.grad).detach().double().clone()
@@ -131,11 +131,11 @@ def gradients_of(trainer: Trainer, words: Words) -> dict[str, Tensor]:
 
 
 def furthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
-    """Returns the largest relative error |found - expected| / |expected|, inf for NaN, and its gradient's name."""
+    """Returns the largest |found - expected| / |expected| of a gradient (inf for NaN), and the gradient's name."""
     apart = []
     for name, wanted in expected.items():
         norm = float(wanted.norm()) or 1.0
-        # a gradient of one entry is a sum that may cancel out, so its error is divided by 4
+        # A gradient with one entry is a sum whose terms can cancel, so 4 times the error is allowed.
         share = float((found[name] - wanted).norm()) / norm / (4 if wanted.numel() == 1 else 1)
         apart.append((share if math.isfinite(share) else math.inf, name))
     return max(apart)

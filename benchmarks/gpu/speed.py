@@ -1,4 +1,4 @@
-"""Measures speeds: of the machine, of updates and their parts, and of searches."""
+"""Measures the speed of the machine, of updates and their parts, and of searches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from benchmarks import work
 from benchmarks.gpu.setting import Findings, Setting
 
-# label: recurrence, bf16, kernels, CUDA graphs
+# label: (recurrence, bf16, kernels, CUDA graphs)
 VERSIONS = {
     "plain float32": ("plain", False, False, False),
     "plain bf16": ("plain", True, False, False),
@@ -18,11 +18,11 @@ VERSIONS = {
     "with kernels": ("fused", True, True, False),
     "with graphs": ("fused", True, True, True),
 }
-SCORE_LIMITS = {False: 1e-4, True: 0.02}  # relative error of log-probabilities, float32 and bf16
+SCORE_LIMITS = {False: 1e-4, True: 0.02}  # relative errors of log-probabilities (True: bf16)
 
 
 def machine(setting: Setting, findings: Findings) -> None:
-    """Records versions, the bandwidth of a copy and the speed of matrix products."""
+    """Records software versions, memory bandwidth and the speed of matrix products."""
     findings.note(torch=torch.__version__, python=platform.python_version())
     if not setting.rehearse:
         device = torch.cuda.get_device_properties(0)
@@ -61,7 +61,7 @@ def updates(setting: Setting, findings: Findings) -> None:
 
 
 def parts(setting: Setting, findings: Findings) -> None:
-    """Measures the milliseconds of an update, of its parts and of its slowest kernels; counts launches."""
+    """Measures the time of an update, of its parts and of its slowest kernels; counts kernel launches."""
     rows, length = setting.shapes[0]
     words = setting.rectangle(length, rows)
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
@@ -72,7 +72,7 @@ def parts(setting: Setting, findings: Findings) -> None:
         "clip": 1e3 * setting.seconds(trainer.clip),
         "optimizer": 1e3 * setting.seconds(trainer.optimizer.step),
     }
-    with torch.profiler.profile() as profiled:  # profiles the CPU, and the GPU if any
+    with torch.profiler.profile() as profiled:  # profiles the CPU, and the GPU if there is one
         trainer.update(words)
         setting.wait()
     which = "self_cpu_time_total" if setting.rehearse else "self_device_time_total"
@@ -88,7 +88,7 @@ def parts(setting: Setting, findings: Findings) -> None:
 
 
 def products(setting: Setting, words: work.Words) -> float:
-    """Measures the seconds of all matrix products of a forward and backward pass, in one CUDA graph."""
+    """Returns the seconds that all matrix products of a forward and backward pass take in one CUDA graph."""
     trainer = setting.trainer(setting.net(), bf16=True)
     repeat = work.Products(partial(trainer.gradient, words)).repeat
     if setting.rehearse:
@@ -101,7 +101,7 @@ def products(setting: Setting, words: work.Words) -> float:
 
 
 def search(setting: Setting, findings: Findings) -> None:
-    """Measures sentences per second of searches; compares scores with and without kernels."""
+    """Measures the sentences per second of searches; compares their scores with and without kernels."""
     length = 6 if setting.rehearse else 25
     net, other = setting.net().eval(), setting.net(kernels=False).eval()
     for rows in (16, 64):

@@ -1,1 +1,1 @@
-"""Compares this program with other toolkits on the same work. Each toolkit has its own environment."""
+"""Compares this program with other toolkits, each of which has its own environment."""

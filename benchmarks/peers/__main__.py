@@ -1,18 +1,18 @@
-"""Compares training and beam search with JoeyNMT and Marian, on equal words, batches and sizes.
+"""Compares the speed of this program, JoeyNMT and Marian in training and beam search.
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
     python -m benchmarks.peers.quality FOLDER      # BLEU after equal time
 
-The first call installs each toolkit into its own environment. The systems alternate in each round.
-Prints one line of JSON per measurement:
+All systems get the same batches, and their models have the same sizes. Each round measures all systems in
+turn. The first call installs each toolkit into its own environment. Prints one line of JSON per measurement:
 
-- `peer`, `system`: the compared toolkit, and the system that did the work: the peer or `nmt`
+- `peer`: the toolkit that is compared with `nmt`; `system`: the measured system, the peer or `nmt`
 - `task`: `training` (target words per second) or `beam 12` (sentences per second)
-- `order`: `mixed` batches have sentences in random order, `sorted` batches sentences of similar length
-- `rate`: the median over rounds, per CPU second with one thread, per wall-clock second with several
-- `ratio`: the median over rounds of the rate divided by the peer's rate in the peer's own order
-- `multiply_adds`: millions in matrix products, per target word, for sentences of equal length
+- `order`: `mixed` for batches in random order, `sorted` for batches of sentences of similar length
+- `rate`: median over rounds, per CPU second with one thread, per wall-clock second with more threads
+- `ratio`: median over rounds of the rate divided by the rate of the peer with its own order
+- `multiply_adds`: millions of multiply-adds in matrix products per target word, for sentences of equal length
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from benchmarks.work import (
     seconds,
 )
 
-SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # searched sentences, symbols of each, beam size
+SENTENCES, SYMBOLS, BEAM = 16, 14, 12  # sentences per search, symbols per sentence, beam size
 VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf16": ("fused", True)}
 
 
 class Nmt:
-    """This program, measured like a toolkit of `benchmarks.peers.toolkits`."""
+    """This program, with the methods of the toolkits in `benchmarks.peers.toolkits`."""
 
     def __init__(self, size: Size, threads: int, recurrence: str, bf16: bool) -> None:
         self.trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
@@ -63,7 +63,7 @@ class Nmt:
         return Products(self.work(words, beam)).multiply_adds
 
     def work(self, words: Words, beam: int | None = None) -> Callable[[], object]:
-        """Returns a function that makes an update, or a search if a beam is given."""
+        """Returns a function that runs an update, or a search if a beam is given."""
         net = self.trainer.net.train(beam is None)
         if beam is None:
             return partial(self.trainer.update, words)
@@ -71,7 +71,7 @@ class Nmt:
 
 
 def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
-    """Measures one toolkit and this program in alternation."""
+    """Measures one toolkit and this program alternately."""
     size = SIZES["laptop"]
     torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -82,13 +82,13 @@ def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
     sources = rectangle(size, SENTENCES, SYMBOLS)
     rates: dict[tuple[str, str, str, str], list[float]] = {}
     for turn in range(rounds + 1):
-        for order in (*pools, ""):  # "" stands for the search
+        for order in (*pools, ""):  # "" stands for beam search
             words = pools[order][(turn * 7 + 3) % POOL] if order else sources
             count = int(words[3].sum()) if order else SENTENCES
             task = "training" if order else f"beam {BEAM}"
             for (system, precision), each in systems.items():
                 took = each.train(words) if order else each.search(words, BEAM)
-                if turn:  # the first turn warms up
+                if turn:  # the first turn is a warm-up
                     rates.setdefault((system, task, order, precision), []).append(count / took)
     for (system, task, order, precision), measured in rates.items():
         base = rates[name, task, peer.own_order if order else "", "float32"]

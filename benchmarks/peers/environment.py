@@ -14,17 +14,17 @@ MARIAN = "1.12.42"
 
 
 def install(folder: Path, *requirements: str, borrow: bool) -> Path:
-    """Returns the Python of an environment, which is created if it does not exist.
+    """Returns the Python interpreter of an environment, which is created if it does not exist.
 
     Args:
         folder: folder of the environment.
         requirements: packages to install.
-        borrow: whether it can import the packages of the current environment, such as torch.
+        borrow: whether the environment can import the packages of the current one, such as torch.
     """
     python = folder.absolute() / "bin" / "python"
     if not (folder / "ready").exists():
         venv.create(folder, with_pip=True, clear=True)
-        if borrow:  # before the installation, so that pip finds torch
+        if borrow:  # must precede the installation, so that pip finds torch
             (packages,) = folder.glob("lib/python*/site-packages")
             (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
         command = [str(python), "-m", "pip", "install", "-q", *requirements]
@@ -34,12 +34,13 @@ def install(folder: Path, *requirements: str, borrow: bool) -> Path:
 
 
 def install_joeynmt() -> Path:
-    """Returns the Python of JoeyNMT, which does not declare that it needs importlib_metadata."""
+    """Returns the Python interpreter of JoeyNMT's environment."""
+    # JoeyNMT needs importlib_metadata, but does not declare it.
     requirements = f"joeynmt=={JOEYNMT}", "importlib_metadata"
     return install(ENVIRONMENTS / "joeynmt", *requirements, borrow=True)
 
 
 def install_marian() -> Path:
-    """Returns Marian's program."""
+    """Returns the path of Marian's program."""
     python = install(ENVIRONMENTS / "marian", f"pymarian=={MARIAN}", borrow=False)
     return python.with_name("pymarian")

@@ -1,7 +1,7 @@
-"""The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment without nmt.
+"""The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment and does not import nmt.
 
-Reads one request per line, in JSON, and prints the seconds that the work took, or with "count" the
-multiply-adds of its matrix products.
+Each input line is a request in JSON. The answer is the time of the request in seconds, or with "count" the
+number of multiply-adds in its matrix products.
 """
 
 import json
@@ -22,11 +22,11 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 PAD, BOS, EOS = 1, 2, 3
-SHIFT = 4  # added to our ids, where </s> is 0 and <unk> 1; JoeyNMT's special symbols are 0 to 3
+SHIFT = 4  # added to our word ids, since ids 0 to 3 are special symbols in JoeyNMT
 
 
 def make(vocabulary: int) -> Any:
-    """Builds JoeyNMT's model that is most similar to RNNsearch: GRUs, Bahdanau's attention, 256 units."""
+    """Builds the JoeyNMT model most similar to RNNsearch, with GRUs, Bahdanau's attention and 256 units."""
     special = SimpleNamespace(
         unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
         unk_id=0, pad_id=PAD, bos_id=BOS, eos_id=EOS, sep_id=None, lang_tags=[],
@@ -52,7 +52,7 @@ def make(vocabulary: int) -> Any:
 
 
 def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """Returns padded JoeyNMT ids (B, L), which begin with `first`, and the lengths (B,)."""
+    """Returns padded rows of JoeyNMT ids (B, L) that begin with `first`, and their lengths (B,)."""
     rows = [[*first, *(w + SHIFT for w in row[:-1]), EOS] for row in sentences]
     longest = max(map(len, rows))
     padded = torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
@@ -60,7 +60,7 @@ def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, 
 
 
 def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
-    """Makes a batch for JoeyNMT, sorted by length as packed sequences require."""
+    """Makes a JoeyNMT batch, sorted by length because packed sequences require it."""
     sources, lengths = pad(source)
     order = lengths.argsort(descending=True)
     targets = None if target is None else pad(target, [BOS])[0][order]
@@ -72,7 +72,7 @@ def batch_of(source: list[list[int]], target: list[list[int]] | None) -> Batch:
 
 
 def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) -> None:
-    """Makes one update, like JoeyNMT's `TrainManager`."""
+    """Runs one update, like JoeyNMT's `TrainManager`."""
     batch = batch_of(*work["train"])
     model.train()
     loss = model(return_type="loss", **vars(batch))[0]
@@ -83,8 +83,8 @@ def train(model: Any, optimizer: torch.optim.Optimizer, work: dict[str, Any]) ->
 
 
 def translate(model: Any, work: dict[str, Any]) -> None:
-    """Searches with a beam that ends every sentence after exactly `steps` words."""
-    model.eval().requires_grad_(False)  # FlopCounterMode fails on parameters that need gradients
+    """Runs a beam search in which every output has exactly `steps` words."""
+    model.eval().requires_grad_(False)  # FlopCounterMode fails if parameters require gradients
     steps = work["steps"]
     search(
         model, batch_of(work["search"], None), max_output_length=steps, beam_size=work["beam"],
@@ -96,7 +96,7 @@ def translate(model: Any, work: dict[str, Any]) -> None:
 def main() -> None:
     logging.disable(logging.INFO)
     clock = time.process_time
-    answers, sys.stdout = sys.stdout, sys.stderr  # only answers go to stdout
+    answers, sys.stdout = sys.stdout, sys.stderr  # stdout is reserved for answers
     model: Any = None
     optimizer: Any = None
     for line in sys.stdin:

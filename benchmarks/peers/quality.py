@@ -2,11 +2,11 @@
 
     python -m benchmarks.peers.quality FOLDER --minutes 20
 
-FOLDER has Multi30k: `train`, `val` and `test2016`, each with the endings `.en` and `.fr`. All systems
-read equal tokens, have equally large vocabularies and train on batches of 80 with one thread, the sizes
-of `benchmarks.work`, Adam and dropout. The training time includes validation. The operating system limits
-the CPU time; then the best model on the development set translates test2016 with a beam of 12. Prints
-one line of JSON per system: BLEU on tokens, its brevity penalty, and the number of updates.
+FOLDER contains Multi30k: `train`, `val` and `test2016`, as `.en` and `.fr`. All systems train on the same
+tokens, in batches of 80, with one thread, Adam and dropout. Their vocabularies are equally large, and their
+models have the sizes of `benchmarks.work`. The operating system ends the training after the given CPU time,
+which includes validation. The best model on the development set then translates test2016 with a beam of 12.
+Prints one line of JSON per system: BLEU on tokens, its brevity penalty, and the number of updates.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from nmt.text.tokenise import Tokeniser
 SIZE = SIZES["laptop"]
 VALIDATE_EVERY = 100  # updates
 DROPOUT, RATE, CLIP, BEAM = 0.2, 1e-3, 1.0, 12
-MOST_UPDATES = 1_000_000  # never reached: the limit of CPU time ends the training
+MOST_UPDATES = 1_000_000  # never reached, since the limit of CPU time ends the training
 
 
 class Task(NamedTuple):
-    """The folder in which a toolkit trains, and the CPU time of the training."""
+    """A training of one toolkit: its folder and its CPU time."""
 
-    folder: Path  # contains the tokenised text; commands run in it
+    folder: Path  # contains the tokenised text; the commands run in this folder
     seconds: int  # CPU time for training
 
     def train(self, command: Sequence[object], name: str) -> str:
-        """Runs a training until its CPU time is used up; returns its output."""
+        """Runs a training command until its CPU time is used up; returns its output."""
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 5))
 
         done = self.run(command, name, preexec_fn=limit)
         if done.returncode not in (-signal.SIGXCPU, -signal.SIGKILL):
-            raise RuntimeError(f"{name}: training ended before its time: see {name}.log")
+            raise RuntimeError(f"{name}: training ended too early: see {name}.log")
         return (self.folder / f"{name}.log").read_text()
 
     def translate(self, command: Sequence[object], name: str) -> list[str]:
-        """Returns the lines that a command prints for the source of test2016."""
+        """Translates the source of test2016 with a command; returns the lines that it prints."""
         with (self.folder / "test2016.en").open() as source:
             done = self.run(command, name, stdin=source, stdout=subprocess.PIPE)
         if done.returncode:
@@ -78,7 +78,7 @@ class Task(NamedTuple):
 
 
 def train_nmt(task: Task) -> tuple[list[str], int]:
-    """Trains this program like `regime=laptop`; returns translations and number of updates."""
+    """Trains this program with `regime=laptop`; returns translations and the number of updates."""
     text = [
         f"{key}.{side}={name}.{language}"
         for key, name in (
@@ -107,7 +107,7 @@ def train_nmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_joeynmt(task: Task) -> tuple[list[str], int]:
-    """Trains JoeyNMT; returns translations and number of updates."""
+    """Trains JoeyNMT; returns translations and the number of updates."""
     python = install_joeynmt()
     side = {"level": "word", "voc_limit": SIZE.vocabulary, "lowercase": False, "max_length": 50}
     network = {
@@ -144,7 +144,7 @@ def train_joeynmt(task: Task) -> tuple[list[str], int]:
 
 
 def train_marian(task: Task) -> tuple[list[str], int]:
-    """Trains Marian; returns translations and number of updates."""
+    """Trains Marian; returns translations and the number of updates."""
     program = install_marian()
     common = ["--cpu-threads", 1, "--vocabs", "en.yml", "fr.yml"]
     printed = task.train(
@@ -175,7 +175,7 @@ SYSTEMS: dict[str, Callable[[Task], tuple[list[str], int]]] = {
 
 
 def last_number(pattern: str, printed: str) -> int:
-    """Returns the number that the group of a pattern matches last in a log."""
+    """Returns the number that the pattern's group captures in its last match."""
     return int(re.findall(pattern, printed)[-1].replace(",", ""))
 
 

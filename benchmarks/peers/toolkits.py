@@ -1,9 +1,9 @@
-"""Runs each compared toolkit, with its model that is most similar to RNNsearch.
+"""Runs each toolkit with the model that is most similar to RNNsearch.
 
-`own_order` is the order of sentences in a toolkit's own batches. `train` measures the seconds of an
-update. `search` measures the seconds of a search whose outputs are as long as the sources. Both use CPU
-time with one thread, and wall-clock time with several. `multiply_adds` counts the multiply-adds in the
-matrix products of an update, or of a search if a beam is given.
+`own_order` is the order in which the toolkit itself batches sentences. `train` returns the seconds of an
+update, and `search` the seconds of a search whose outputs are as long as the sources. They measure CPU time
+with one thread, and wall-clock time with more. `multiply_adds` counts the multiply-adds in the matrix
+products of an update, or of a search if a beam is given.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from benchmarks.peers.environment import JOEYNMT, MARIAN, install_joeynmt, insta
 from benchmarks.work import Size, Words
 
 WORKER = Path(__file__).with_name("joeynmt_worker.py")
-REPEATS = 3  # number of updates or searches over which Marian's time is averaged
+REPEATS = 3  # Marian's time is averaged over this number of updates or searches
 
 
 class JoeyNMT:
-    """JoeyNMT in its own process, which measures the seconds of each piece of work."""
+    """Runs JoeyNMT in another process, which measures each update or search."""
 
     version = JOEYNMT
     own_order = "mixed"
@@ -52,9 +52,9 @@ class JoeyNMT:
 
 
 class Marian:
-    """Marian's program, started for each measurement.
+    """Starts Marian's program for each measurement.
 
-    To leave out the start, the time of one update or search is subtracted from that of 1 + `REPEATS`.
+    The time of 1 + `REPEATS` updates or searches, minus the time of one, does not include the start-up.
     """
 
     version = MARIAN
@@ -69,7 +69,7 @@ class Marian:
         (self.folder / "vocabulary.yml").write_text(f"</s>: 0\n<unk>: 1\n{words}")
 
     def run(self, command: str, **options: object) -> float:
-        """Measures the seconds of a command; the option `a_b` becomes `--a-b`."""
+        """Returns the seconds that a command takes; the option `a_b` becomes `--a-b`."""
         common = {
             "vocabs": "vocabulary.yml vocabulary.yml", "cpu_threads": self.threads,
             "maxi_batch": 1, "workspace": 1000,
@@ -101,7 +101,7 @@ class Marian:
         return (self.updates(words, 1 + REPEATS) - self.updates(words, 1)) / REPEATS
 
     def search(self, words: Words, beam: int) -> float:
-        self.updates(words, 1, rate=1e-12)  # an untrained model does not end its sentences early
+        self.updates(words, 1, rate=1e-12)  # a nearly untrained model does not stop early
         times = []
         for repeats in (1, 1 + REPEATS):
             lines = (self.folder / "source").read_text() * repeats
@@ -119,19 +119,19 @@ class Marian:
         n, e = self.size.hidden, self.size.embedding
         source = words[0].numel()
         target = words[2].numel()
-        encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # two GRUs, and the keys of attention
+        encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # two GRUs and the attention keys
         units = 3 * n * (e + n) + 3 * n * (2 * n + n)  # two GRUs per target word
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
         output = (e + n + 2 * n) * e + e * self.size.vocabulary
         forward = source * encoder + target * (beam or 1) * (units + attention + output)
-        return forward if beam else 3 * forward  # each product has two in the backward pass
+        return forward if beam else 3 * forward  # each forward product has two backward products
 
 
 TOOLKITS: dict[str, type[JoeyNMT | Marian]] = {"joeynmt": JoeyNMT, "marian": Marian}
 
 
 def request(words: Words, beam: int | None = None) -> dict[str, Any]:
-    """Returns the request for JoeyNMT's process: a search, or an update if there is no beam."""
+    """Returns a request for JoeyNMT's process: a search if a beam is given, otherwise an update."""
     source = sentences(*words[:2])
     if beam is None:
         return {"train": [source, sentences(*words[2:])]}
@@ -139,5 +139,5 @@ def request(words: Words, beam: int | None = None) -> dict[str, Any]:
 
 
 def sentences(words: Any, mask: Any) -> list[list[int]]:
-    """Returns the ids of each sentence of a batch, without padding."""
+    """Returns the ids of the sentences of a batch, without padding."""
     return [row[: int(real.sum())].tolist() for row, real in zip(words, mask, strict=True)]

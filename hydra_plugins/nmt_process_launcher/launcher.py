@@ -1,8 +1,8 @@
 """The launcher `process`: runs every job of a sweep as its own process, in single-run mode.
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. With Hydra's own
-launcher, that is the command line of the whole sweep, which every rank would repeat. With this launcher
-each job has its own command. Its process frees all memory at its end, and a crash affects only one job.
+launcher, every rank would therefore repeat the whole sweep. With this launcher, each job has its own command
+line. The process of a job also frees all memory when it ends, and a crash affects only one job.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
 
-RESULTS = "results.json"  # exists in the folder of a finished job
+RESULTS = "results.json"  # only the folder of a finished job has this file
 POLL_S = 0.1  # seconds between two checks of the running jobs
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-# With these set, Lightning would treat a job as a rank started by SLURM.
+# If these are set, Lightning treats a job as a rank that SLURM has started.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
-# Keys of the sweep's command that are not passed on to jobs: each job's command sets its own values
+# Keys that jobs do not inherit from the sweep's command, because each job sets its own values
 OWN_KEYS = (
     "hydra.mode",
     "hydra.run.dir",
@@ -57,17 +57,17 @@ OWN_KEYS = (
 )
 
 
-# No `from __future__ import annotations`: Hydra executes this file before its module can be imported,
-# and dataclasses could not resolve annotations that are strings.
+# Do not import `annotations` from `__future__`. Hydra executes this file before its module can be imported,
+# so dataclasses cannot resolve annotations that are strings.
 @dataclass
 class ProcessLauncherConf:
-    """The keys of `hydra.launcher` under `hydra/launcher=process`."""
+    """The keys of `hydra.launcher` with `hydra/launcher=process`."""
 
     _target_: str = "hydra_plugins.nmt_process_launcher.launcher.ProcessLauncher"
     n_jobs: int = 1
-    """jobs at a time"""
+    """number of jobs that run at a time"""
     gpus: list[str] | None = None
-    """GPUs, each for one job at a time; null: all visible; [0,0]: two jobs share GPU 0"""
+    """GPUs to use; each entry runs one job at a time, so [0,0] runs two jobs on GPU 0; null: all visible GPUs"""
 
 
 ConfigStore.instance().store(
@@ -79,16 +79,17 @@ ConfigStore.instance().store(
 class Job:
     """A job of a sweep.
 
-    The job's process leads its own session. Ctrl-C on the terminal therefore reaches only the sweep,
-    which forwards it to the job's process. The job can be killed with all its child processes.
+    The job's process starts a new session. Ctrl-C in the terminal therefore reaches only the sweep, which
+    forwards the signal to the job. The session also lets the sweep kill the job with all its child processes.
 
     Attributes:
-        number, folder: `hydra.job.num`, and the folder that the job writes to.
+        number: the value of `hydra.job.num`.
+        folder: the folder that the job writes to.
         overrides: the overrides that distinguish the job from the other jobs.
         config: the job's composed configuration, including `hydra`.
         command: the command that runs the job.
-        outcome: how the job ended; starts with `finished` on success.
-        gpus: the GPUs assigned to the job; empty: all GPUs that the sweep sees.
+        outcome: text that says how the job ended; starts with `finished` on success.
+        gpus: the GPUs assigned to the job; if empty, the job sees all GPUs of the sweep.
     """
 
     number: int
@@ -99,11 +100,11 @@ class Job:
     outcome: str = "not started"
     gpus: list[str] = field(default_factory=list)
     process: Any = None  # subprocess.Popen
-    output: BinaryIO | None = None  # console.log, shown on the terminal as it grows
+    output: BinaryIO | None = None  # console.log, copied to the terminal while the job runs
 
     @property
     def console(self) -> Path:
-        """The file with everything that the job prints."""
+        """The file that collects the output of the job."""
         return self.folder / "console.log"
 
     @property
@@ -112,18 +113,18 @@ class Job:
 
     @property
     def devices(self) -> int:
-        """Number of devices, each with its own process under DDP; -1: all."""
+        """Number of devices, or -1 for all; with DDP, each device has its own process."""
         devices = OmegaConf.select(self.config, "trainer.devices", default=1)
         return devices if isinstance(devices, int) else -1
 
     def wanted_gpus(self, available: int) -> int:
-        """Returns the number of GPUs that the job uses, if the sweep has `available`."""
+        """Returns how many of the sweep's `available` GPUs the job needs."""
         if OmegaConf.select(self.config, "trainer.accelerator", default=None) == "cpu":
             return 0
         return available if self.devices < 0 else min(self.devices, available)
 
     def start(self, gpus: list[str], n_jobs: int) -> None:
-        """Starts the process on these GPUs; `n_jobs` jobs at a time share the cores equally."""
+        """Starts the process on these GPUs, with an equal share of the cores if `n_jobs` jobs run at a time."""
         log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus = gpus
@@ -147,7 +148,7 @@ class Job:
             )
 
     def ended(self) -> bool:
-        """Shows new output of the job, and records its outcome if it has ended."""
+        """Prints new output of the job; if the job has ended, records its outcome and returns True."""
         code = self.process.poll()
         if self.output is not None and (text := self.output.read()):
             sys.stderr.buffer.write(text)
@@ -169,15 +170,15 @@ class Job:
 
 
 def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | None:
-    """Runs jobs in their order, `n_jobs` at a time, and sets their `outcome`.
+    """Runs jobs in the given order, `n_jobs` at a time, and sets their `outcome`.
 
     Args:
-        jobs, n_jobs: the jobs, and how many run at a time.
-        gpus: GPUs, each for one job at a time; empty: every job sees all GPUs of the sweep.
+        n_jobs: number of jobs that run at a time.
+        gpus: GPUs, each for one job at a time; if empty, every job sees all GPUs of the sweep.
 
     Returns:
-        The signal that stopped the sweep, if any. It is forwarded to the jobs, which save and end; a
-        second signal kills them.
+        The signal that stopped the sweep, or None. The first signal is forwarded to the jobs, which save a
+        checkpoint and end. A second signal kills them.
     """
     waiting = list(jobs)
     running = list[Job]()
@@ -227,9 +228,9 @@ def visible_gpus() -> list[str]:
 
 
 class ExitCode(Callback):
-    """Exits with code 1 if jobs failed, after all other callbacks.
+    """Exits with code 1 after all other callbacks, if a job failed.
 
-    Hydra turns an exception in a callback into a warning, but lets `SystemExit` through.
+    Hydra turns exceptions of callbacks into warnings, except `SystemExit`.
     """
 
     failed = False
@@ -240,7 +241,7 @@ class ExitCode(Callback):
 
 
 class ProcessLauncher(Launcher):
-    """Plans and runs the jobs of a sweep, and logs a summary; see `ProcessLauncherConf`."""
+    """Plans and runs the jobs of a sweep, and logs a summary."""
 
     def __init__(self, n_jobs: int, gpus: list[str] | None) -> None:
         if n_jobs < 1:
@@ -254,17 +255,17 @@ class ProcessLauncher(Launcher):
     ) -> None:
         self.config = config
         self.hydra_context = hydra_context
-        # At the end callbacks run in reverse order, so that this one exits after all others.
+        # At the end, callbacks run in reverse order, so the first callback of the list runs last.
         hydra_context.callbacks.callbacks.insert(0, self.exit_code)
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Runs one batch of jobs; Hydra's own sweeper makes one batch of the whole sweep.
+        """Runs one batch of jobs; with Hydra's own sweeper, the batch is the whole sweep.
 
         Raises:
-            InputError: if another sweep works in the folder.
-            SystemExit: if a signal stopped the sweep; the code is 128 + signal.
+            InputError: if another sweep uses the folder.
+            SystemExit: if a signal stopped the sweep; the code is 128 plus the signal's number.
         """
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
@@ -291,8 +292,8 @@ class ProcessLauncher(Launcher):
     def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
         """Plans the jobs: earlier jobs keep their folders, new jobs get the first free folders.
 
-        An earlier job is skipped if it has finished, otherwise resumed. If its configuration or text
-        has changed, its folder is moved out of the sweep and the job runs again.
+        An earlier job is skipped if it has finished. Otherwise it is resumed. If its configuration or text
+        has changed, its folder is moved out of the sweep, and the job runs again.
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
@@ -328,7 +329,7 @@ class ProcessLauncher(Launcher):
         return jobs
 
     def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
-        """Returns the command that runs one job outside the sweep."""
+        """Returns the command that runs one job in single-run mode."""
         parsed = vars(get_args_parser().parse_args())
         hydra = self.config.hydra
         options = ("config_path", "config_name", "config_dir")
@@ -346,12 +347,12 @@ class ProcessLauncher(Launcher):
 
 
 def signature(overrides: Iterable[str]) -> frozenset[str]:
-    """Returns what identifies a job: its overrides from the sweeper, without `resume`."""
+    """Returns the overrides that identify a job: those from the sweeper, without `resume`."""
     return frozenset(word for word in overrides if override_key(word) != "resume")
 
 
 def changed_key(config: DictConfig, file: Path) -> str | None:
-    """Returns a key whose value differs from its value in `file`; ignores devices and output."""
+    """Returns a key whose value differs between `config` and `file`; ignores keys of devices and output."""
     before, now = (
         flatten(yaml.safe_load(text))
         for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
@@ -364,7 +365,7 @@ def changed_key(config: DictConfig, file: Path) -> str | None:
 
 
 def text_has_changed(config: DictConfig, results: Path) -> bool:
-    """Whether the text of a finished job has changed since the job ran."""
+    """Tells whether the text of a finished job has changed since the job ran."""
     text = (
         json.loads(results.read_text(encoding="utf-8")).get("text") if results.is_file() else None
     )
@@ -386,20 +387,20 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
             trust = [*training.trust, *user_code(training)]
             vocabularies = read_members([initial], trust)[0].vocabularies
         return prepare(training.data, training.tokenizer, vocabularies).identified() != text
-    except (InputError, RunError):  # text or weights are missing: a job that needs them is refused
+    except (InputError, RunError):  # the job itself reports missing text or weights
         return False
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:
-    """Returns the first number, from `first` on, whose folder (`hydra.sweep.subdir`) is free.
+    """Returns the first number, from `first` on, whose folder (`hydra.sweep.subdir`) is free, and the folder.
 
-    If the subfolder does not depend on the number, returns a used folder, which the job will refuse.
+    If all numbers have the same folder, it is returned although it is used. The job will refuse it.
     """
     for number in range(first, first + len(used) + 1):
         with read_write(config.hydra), open_dict(config.hydra):
             config.hydra.job.num = number
             config.hydra.job.id = str(number)
-        HydraConfig.instance().set_config(config)  # for `${hydra:...}` in hydra.sweep.subdir
+        HydraConfig.instance().set_config(config)  # resolves `${hydra:...}` in hydra.sweep.subdir
         folder = sweep / str(OmegaConf.select(config, "hydra.sweep.subdir"))
         if folder not in used:
             break
@@ -414,17 +415,17 @@ def program() -> list[str]:
 
 
 def job_return(job: Job) -> JobReturn:
-    """Returns the result of a job for sweepers: its objective, or None if it failed."""
+    """Returns a job's result for the sweeper: its objective, or None if it failed."""
     file = job.folder / RESULTS
     value = None
     if job.finished and file.is_file():
         value = json.loads(file.read_text(encoding="utf-8")).get("objective")
-    # A failed job also counts as completed: otherwise reading its value would end Optuna's search.
+    # A failed job also counts as completed. Otherwise Optuna's search would end when it reads the result.
     return JobReturn(job.overrides, status=JobStatus.COMPLETED, _return_value=value)
 
 
 def summary(jobs: Sequence[Job], sweep: Path) -> str:
-    """Describes the outcome of each job, and the command that resumes unfinished jobs."""
+    """Returns a text with the outcome of each job and the command that resumes unfinished jobs."""
     width = max(len(job.outcome) for job in jobs)
     lines = [f"{job.number:3}  {job.outcome:{width}}  {' '.join(job.overrides)}" for job in jobs]
     finished = sum(job.finished for job in jobs)
