@@ -49,10 +49,10 @@ _HOMES = {
 
 
 class _Package(ModuleType):
-    """Keeps functions such as `nmt.compare` when the modules of the same names are imported."""
+    """Prevents the import of a submodule such as `nmt.compare` from replacing the function of that name."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):  # set by an import
+        if name not in _HOMES or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 

@@ -14,14 +14,14 @@ COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare", "ba
 def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
-    The command's module becomes `__main__`. Lightning reads from `__main__` which program to start for
-    the other ranks, and the launcher which program to start for the jobs of a sweep.
+    The command's module becomes `__main__`, since Lightning starts the other ranks by running `__main__`
+    again. The launcher starts the jobs of a sweep in the same way.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
         if os.getcwd() not in sys.path and not sys.flags.safe_path:
-            sys.path.insert(0, os.getcwd())  # for the user's own code, as `python -m` does
+            sys.path.insert(0, os.getcwd())  # makes user code importable, like `python -m`
         runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
     elif name == "--version":
         import nmt

@@ -1,6 +1,6 @@
 """The functions of `import nmt`: compose a configuration, load a model, read and compare runs, draw figures.
 
-Each function imports the libraries it needs: reading scores loads no torch.
+Each function imports only the libraries it needs, so that reading scores does not import torch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
     """Returns the checked configuration that `nmt.train` would run with.
 
     Args:
-        overrides: as on the command line, such as `"+experiment=rnnsearch50"`.
-        searchpath: folders with your own options, such as `"file:///home/me/conf"` or
+        overrides: Hydra overrides, such as `"+experiment=rnnsearch50"`.
+        searchpath: folders with your own config groups, such as `"file:///home/me/conf"` or
             `"pkg://mine.conf"`.
 
     Raises:
-        InputError: if the configuration is wrong; the message is the one that the command would print.
+        InputError: if the configuration is invalid; the command prints the same message.
     """
     from hydra import compose, initialize_config_dir
 
@@ -65,7 +65,7 @@ def load(
         accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
         threads: CPU threads, or `auto`.
         precision: `32`, `bf16-mixed` or `auto`; None: as in training.
-        trust: modules outside nmt that the checkpoint's configuration may name.
+        trust: modules outside nmt whose code the checkpoint may run.
 
     Raises:
         InputError: if a file is missing, damaged, not a checkpoint of nmt, or does not fit into
@@ -76,17 +76,17 @@ def load(
     with Stage("loading PyTorch and the model", 2, "step") as stage:
         from nmt.inference.load import load_model
 
-        stage.advance()  # the first import of PyTorch takes longer than loading a model
+        stage.advance()  # the import of PyTorch is the slower step
         model = load_model(path, accelerator, threads, precision, trust)
         stage.advance()
     return model
 
 
 def scores(runs: Sequence[str | Path]) -> pd.DataFrame:
-    """Returns `scores.csv` of all runs as one frame, with the column `run` in front.
+    """Returns the `scores.csv` files of all runs as one DataFrame, with `run` as its first column.
 
     Args:
-        runs: run folders, sweep folders, or globs of them.
+        runs: run folders, sweep folders, or glob patterns of such folders.
 
     Raises:
         InputError: if there is no finished run, or a table cannot be read.
@@ -105,16 +105,16 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
     """Compares runs with each other and with other systems, as the command `nmt.compare` does.
 
     Args:
-        runs: run folders, sweep folders, or globs of them.
-        settings: keys of the command: `source`, `reference`, `systems` (a list, or a dict by name),
-            `languages`, `lengths`, `edges`, `short`, `long`, `metadata`, `document`, `domain`,
-            `scores`, `resamples`.
+        runs: run folders, sweep folders, or glob patterns of such folders.
+        settings: other keys of the command: `source`, `reference`, `systems` (a list of files, or a
+            dict from names to files), `languages`, `lengths`, `edges`, `short`, `long`, `metadata`,
+            `document`, `domain`, `scores`, `resamples`.
 
     Returns:
-        An object with four DataFrames: `scores` (like that of `nmt.scores`); `curves` (scores by
-        length, with `kind`, `name`, `other`, `words`, `value` and its interval); `retention` (a row
-        per score, run, `domain` and `statistic`); and `differences` (a row per pair of runs, score
-        and bucket, with `delta`, its interval and p-values).
+        An object with four DataFrames. `scores` is like the result of `nmt.scores`. `curves` holds
+        scores by length, with `kind`, `name`, `other`, `words`, `value` and its confidence interval.
+        `retention` has a row per score, run, `domain` and `statistic`. `differences` has a row per
+        pair of runs, score and length bucket, with `delta`, its confidence interval and p-values.
 
     Raises:
         InputError: if there is no readable run or system.
@@ -131,15 +131,15 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
 def plot_alignment(
     result: ScoredSentence, file: str | Path | None = None, title: str = ""
 ) -> Figure:
-    """Draws the attention of one sentence as in the paper's Figure 3: source words along the top.
+    """Draws the attention of one sentence like the paper's Figure 3, with the source words at the top.
 
     Args:
         result: returned by `Model.translate` or `Model.score`.
-        file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
-        title: title of the figure; empty: the translation.
+        file: .png, .svg or .pdf file to save the figure to; None: the figure is not saved.
+        title: title of the figure; if empty, the title is the translation.
 
     Raises:
-        ValueError: if the model has no attention, or the line was empty.
+        ValueError: if the model has no attention, or the sentence is empty.
     """
     from nmt.report.heatmap import heatmap_figure
 
@@ -151,14 +151,15 @@ def plot_alignment(
 def plot_by_length(
     comparison: Comparison, test_set: str | None = None, file: str | Path | None = None
 ) -> Figure:
-    """Draws BLEU by sentence length as in the paper's Figure 2, one curve per group of seeds.
+    """Draws BLEU by sentence length, like the paper's Figure 2.
 
-    With more than eight curves, each panel shows one curve and its band; the other curves are grey.
+    Runs that differ only in their seed share a curve. With more than eight curves, each panel shows one
+    curve with its confidence band, and the other curves in grey.
 
     Args:
         comparison: returned by `nmt.compare`.
-        test_set: name of a test set; None: the set whose smallest length bucket has the most sentences.
-        file: path to save the figure to, as .png, .svg or .pdf; None: not saved.
+        test_set: name of a test set; None: the first set of `comparison.sets`.
+        file: .png, .svg or .pdf file to save the figure to; None: the figure is not saved.
     """
     from nmt.report.figures import curves_figure
 

@@ -12,7 +12,7 @@ from typing import Any
 from nmt.cli.command import command
 from nmt.config.commands import BaselineConfig
 
-# The sections and keys of the configuration that apply to a phrase-based system
+# Sections and keys of the configuration that apply to a phrase-based system
 SECTIONS = (
     "name",
     "experiment",

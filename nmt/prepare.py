@@ -1,4 +1,4 @@
-r"""Tokenises, filters and encodes text once, into a cache; `nmt.train` does this itself if needed.
+r"""Fills the cache with tokenised, filtered and encoded text; `nmt.train` also does this if needed.
 
 python -m nmt.prepare data=grammar
 python -m nmt.prepare +experiment=rnnsearch50 regime=paper
@@ -19,11 +19,11 @@ def main(composed: TrainConfig) -> None:
 
     if composed.resume not in (None, "auto"):
         raise InputError(
-            f"resume={composed.resume}: nmt.train prepares the text of a resumed run; "
-            "give the overrides that the run was started with"
+            f"resume={composed.resume}: nmt.prepare does not read a run folder; "
+            "type the overrides of the run instead"
         )
     vocabularies = None
-    if composed.initial_checkpoint is not None:  # the only case that imports torch
+    if composed.initial_checkpoint is not None:  # only this case imports torch
         from nmt.config.code import user_code
         from nmt.inference.load import read_members
 

@@ -1,11 +1,11 @@
-"""Scores given translations: one log-probability, in nats, for each pair of lines.
+"""Scores given translations: prints a log-probability in nats for each pair of lines.
 
     python -m nmt.score checkpoint=FILE source=some.en target=some.fr > scores.txt
     python -m nmt.score checkpoint=FILE source=some.en target=some.fr alignments=pharaoh
     python -m nmt.score checkpoint=[a.ckpt,b.ckpt] source=some.en target=some.fr
 
 A target word outside the vocabulary has the probability of `<unk>`. `alignments=pharaoh` adds a
-column of links, separated by a tab; `alignments=json` prints one JSON object per pair.
+tab-separated column of alignment links. `alignments=json` prints one JSON object per pair.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(composed: ScoreConfig) -> None:
 
 
 def printed_line(alignments: str | None, number: int, scored: ScoredSentence) -> str:
-    """Returns the output for pair `number` (from 1)."""
+    """Returns the line to print for pair `number` (from 1)."""
     if alignments == "json":
         record = {"line": number, "source": scored.source, **scored.to_json()}
         return json.dumps(record, ensure_ascii=False)

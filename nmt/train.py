@@ -1,4 +1,4 @@
-"""Trains a model, keeps checkpoints, then translates and scores the test sets.
+"""Trains a model, saves checkpoints, then translates and scores the test sets.
 
 python -m nmt.train +experiment=rnnsearch50
 python -m nmt.train +experiment=rnnencdec50 regime=tiny seed=2
@@ -24,9 +24,9 @@ def main(composed: TrainConfig) -> float | None:
 
 
 def train(composed: TrainConfig, stop: Stop) -> float | None:
-    """Trains a run from its start or its last checkpoint, evaluates it and writes results.json.
+    """Starts or resumes a training run, evaluates the model and writes results.json.
 
-    Returns the score of the best checkpoint, for a sweeper to optimise.
+    Returns the score of the best checkpoint, which a sweeper can optimise.
     """
     stop.importing = True
     from nmt.inference.live_export import export_live

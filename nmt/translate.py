@@ -1,14 +1,14 @@
-"""Translates standard input to standard output: one line out for each line in.
+"""Translates standard input line by line, and prints the translations.
 
     python -m nmt.translate checkpoint=FILE < source.txt > translation.txt
     python -m nmt.translate checkpoint=FILE search.nbest=5 scores=true alignments=pharaoh < source.txt
     python -m nmt.translate checkpoint=FILE heatmap=DIR < source.txt
 
-With `search.nbest=N` above 1, up to N translations are printed per input line, each after the number of
-the line and a tab. `scores` and `alignments=pharaoh` add columns, separated by tabs. Translations are
-ranked by their score: the log-probability in nats, divided by length^p if `search.length_penalty=p`.
-`alignments=json` prints one JSON object per input line. Several checkpoints, as `checkpoint=[a,b,c]`,
-form an ensemble. At a terminal, each line is translated as you enter it.
+`search.nbest=N` prints up to N translations per input line, best first. If N is above 1, the first column
+is the line number. `scores=true` and `alignments=pharaoh` add tab-separated columns. The score is the
+log-probability in nats. `search.length_penalty=p` divides the score by length^p. `alignments=json` prints
+one JSON object per input line. `checkpoint=[a,b,c]` loads an ensemble. In a terminal, each line is
+translated as soon as you enter it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 5_000  # maximum words per line; the cost of attention grows with their square
+MAX_WORDS = 5_000  # maximum words per line, since the cost of attention grows quadratically
 
 
 @command("translate")
@@ -46,12 +46,12 @@ def main(composed: TranslateConfig) -> None:
     model = load_for_command(composed)
     config = model.config
     if composed.heatmap and not model.network.attends:
-        raise InputError("heatmap: the model has no attention to draw; leave it out")
+        raise InputError("heatmap: the model has no attention to draw; leave out heatmap")
     source_tokeniser = tokenisers(config.data, config.tokenizer)[0]
 
     def symbols(line: str) -> int:
         words = count_words(line, config.tokenizer.characters)
-        short = len(line) <= MAX_WORDS  # a symbol has at least one character
+        short = len(line) <= MAX_WORDS  # so it has at most MAX_WORDS symbols
         is_counted = short or words > MAX_WORDS or composed.tokenised
         return words if is_counted else len(source_tokeniser.tokenise(line))
 
@@ -90,7 +90,7 @@ def main(composed: TranslateConfig) -> None:
 def printed_lines(
     options: TranslateConfig, search: SearchConfig, number: int, best: ScoredSentence
 ) -> Iterator[str]:
-    """Yields the output for input line `number` (from 1); an empty line gives empty columns."""
+    """Yields the output for input line `number` (from 1); an empty line has empty columns."""
     if options.alignments == "json":
         translations = [{"text": each.text, **each.to_json()} for each in best.nbest]
         record = {"line": number, "source": best.source, "translations": translations}
@@ -110,12 +110,12 @@ def printed_lines(
 
 
 def ask(language: str) -> None:
-    """Prints a prompt for the next line on stderr, since stdout holds translations only."""
+    """Prints a prompt for the next line to stderr, since stdout is for translations only."""
     print(f"{language}> ", end="", file=sys.stderr, flush=True)
 
 
 def draw(row: dict[str, Any], folder: Path) -> None:
-    """Draws the alignment of a line's best translation into a folder."""
+    """Saves a heatmap of the attention of a line's best translation in a folder."""
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import save_figure
 

@@ -1,4 +1,4 @@
-"""The decorator `command`: a Hydra application that reports errors in one or two lines."""
+"""The decorator `command` makes a Hydra application that reports errors in one or two lines."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ WITH_FOLDER = ("train", "evaluate", "baseline")
 def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     """Turns `main(config)` into a command line program, configured by `conf/<name>.yaml`.
 
-    `main` gets the checked configuration. `nmt.cli.errors.exiting` lists the exit codes. In a sweep
-    the sweeper gets the value that `main` returns.
+    `main` receives the checked configuration. A sweeper can optimise the value that `main` returns.
+    `nmt.cli.errors.exiting` lists the exit codes.
     """
 
     def decorate(main: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
-            set_up_process()  # before anything imports torch
+            set_up_process()  # must run before the first import of torch
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.argv[1:] = with_plus(sys.argv[1:])
@@ -64,14 +64,14 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
     """Composes the configuration and runs `main`, or the jobs of a sweep.
 
     Raises:
-        InputError: if Hydra fails before `main` begins; the message has one or two lines.
+        InputError: if Hydra fails before `main` starts; the message has one or two lines.
     """
     started = False
 
     @functools.wraps(main)
     def job(composed: DictConfig) -> Any:
         nonlocal started
-        # Hydra would add lines of its own to the error of a single run
+        # Handle the errors of a single run here, before Hydra adds its own lines to the message.
         single = HydraConfig.get().mode is RunMode.RUN
         own_folder = rank() == 0 and name in WITH_FOLDER
         kept = keeping_folder(output_folder()) if own_folder else nullcontext()
@@ -82,8 +82,8 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 config = load(composed)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 started = True
-                # Logged early, since `main` imports libraries for seconds. Not logged if the folder
-                # holds a finished run, since `main` may refuse such a folder.
+                # Log the start here, since `main` first spends seconds on imports. If the folder holds
+                # a finished run, log nothing, since `main` may reject the folder.
                 if own_folder and not (output_folder() / "results.json").exists():
                     log.info("nmt.%s starts in %s", name, output_folder())
                 return main(config)

@@ -1,4 +1,4 @@
-"""What Hydra needs to compose `conf/`: the folder, the schemas, the resolvers, the text of `--help`."""
+"""Prepares Hydra to compose `conf/`: finds the folder, registers schemas and resolvers, formats `--help`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from nmt.config.keys import entries
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
-STARTED = datetime.now()  # start of this process
-PLUS = ("experiment", "stress")  # groups without a default
-LISTS = ("callbacks", "logger")  # groups of which several options can be chosen
+STARTED = datetime.now()  # start time of this process
+PLUS = ("experiment", "stress")  # config groups without a default
+LISTS = ("callbacks", "logger")  # config groups that accept several options
 
 
 def conf_folder() -> Path:
-    """Returns the folder `conf/`: next to the package in a checkout, inside it in an installed wheel."""
+    """Returns the folder `conf/`, which is next to the package in a checkout and inside it in a wheel."""
     package = Path(__file__).resolve().parents[1]
     packaged = package / "conf"
     return packaged if packaged.is_dir() else package.parent / "conf"
 
 
 def chosen_file(group: str) -> Path:
-    """Returns the file of a config group's chosen option, in `conf/` or the user's own folder.
+    """Returns the YAML file of the chosen option of a config group, in `conf/` or the user's folder.
 
     Raises:
-        InputError: if none of these folders has a file of this option.
+        InputError: if neither folder has a file for this option.
     """
     runtime = HydraConfig.get().runtime
     option = runtime.choices[group]
@@ -52,10 +52,10 @@ def chosen_file(group: str) -> Path:
 
 
 def with_plus(words: Sequence[str]) -> list[str]:
-    """Adds the plus that Hydra requires before groups without a default.
+    """Adds the `+` that Hydra requires before config groups without a default.
 
-    Removes a plus before arguments of the Trainer. Removes the limit of updates if a number of epochs
-    is given. Expands `~` at the start of a value: Hydra cannot read `~`, and shells keep it after `=`.
+    Removes the `+` before arguments of the Trainer. Disables `trainer.max_steps` if `trainer.max_epochs`
+    is given. Expands `~` at the start of a value, since shells do not expand `~` after `=`.
 
     >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
@@ -70,10 +70,10 @@ def with_plus(words: Sequence[str]) -> list[str]:
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
-    """Registers with Hydra the schemas of commands and the resolvers that `conf/` calls.
+    """Registers the schemas of the commands, and the resolvers used in `conf/`, with Hydra.
 
-    Dictionaries of a schema accept new keys without a plus. Commands that start from a checkpoint
-    also accept groups that set keys outside their schema.
+    Dictionaries in a schema accept new keys without a `+`. Commands that load a checkpoint also accept
+    config groups with keys that the command's schema does not have.
     """
     store = ConfigStore.instance()
     for command in {"train", *commands}:
@@ -85,14 +85,14 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
             if isinstance(node := OmegaConf.select(schema, path), DictConfig):
                 OmegaConf.set_struct(node, False)
         store.store(name=f"{command}_schema", node=schema)
-    # Without this, Hydra copies the store for each group in `--help`, although it changes no copy.
+    # Hydra would copy the store for each group in `--help`. It never modifies a copy, so no copy is needed.
     vars(store)["__deepcopy__"] = lambda copied: store
     for resolver in RESOLVERS:
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
 def choices(command: str) -> str:
-    """Returns the groups with their options, and the keys of a command, as lines of `--help`."""
+    """Returns the config groups, their options and the keys of a command, formatted for `--help`."""
     loader = GlobalHydra.instance().config_loader()
     fields = {entry.name for entry in dataclasses.fields(SCHEMAS[command])}
     names = {name for name in HydraConfig.get().runtime.choices if not name.startswith("hydra/")}
@@ -105,11 +105,11 @@ def choices(command: str) -> str:
         dots = ".…" if dataclasses.is_dataclass(entry.default_factory) else ""
         text = f"  {entry.name}{dots}: {entry.metadata['meaning']}"
         lines += textwrap.wrap(text, 110, subsequent_indent="    ")
-    return "\n".join(lines).replace("$", "$$")  # the help is a string.Template
+    return "\n".join(lines).replace("$", "$$")  # the help text is a string.Template
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Returns the folder of the resumed run, or a new run's folder, named by job id or by time."""
+    """Returns the folder of the resumed run, or a new folder named after the job or the start time."""
     if resume not in (None, "auto"):
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
@@ -120,7 +120,7 @@ def run_folder(command: str, resume: str | None = None) -> str:
 
 @functools.cache
 def _make_new_folder() -> str:
-    """Creates a folder named by the time; adds `-1`, `-2`, … if another command has that folder."""
+    """Creates a folder named after the start time, with the suffix `-1`, `-2`, … if the folder exists."""
     for number in itertools.count():
         name = f"outputs/{STARTED:%Y-%m-%d/%H-%M-%S}" + (f"-{number}" if number else "")
         Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _make_new_folder() -> str:
 
 
 def config_subfolder(folder: str) -> str | None:
-    """Returns the subfolder for Hydra's files, a new one for a resumed run; None unless on rank 0."""
+    """Returns the subfolder for Hydra's files, which is new for a resumed run; None on ranks above 0."""
     if rank() > 0:
         return None
     resumed = (Path(folder) / ".hydra").exists()
@@ -142,7 +142,7 @@ def config_subfolder(folder: str) -> str | None:
 
 @contextlib.contextmanager
 def keeping_folder(folder: Path) -> Iterator[None]:
-    """If a command to resume a run is refused before it trains, removes the files that Hydra wrote."""
+    """Removes the files that Hydra added to a resumed run, if an InputError stops the command before it trains."""
     try:
         yield
     except InputError:
@@ -154,17 +154,17 @@ def keeping_folder(folder: Path) -> Iterator[None]:
 
 
 def log_file(folder: str, name: str) -> str:
-    """Returns the log file of a command; only rank 0 has one."""
+    """Returns the log file of a command; on ranks above 0, returns `os.devnull`."""
     return os.devnull if rank() > 0 else str(Path(folder) / f"{name}.log")
 
 
 def wandb_offline(mode: str) -> bool:
-    """Whether a value of WANDB_MODE keeps a run local."""
+    """Whether W&B logs only to local files with this value of WANDB_MODE."""
     return mode not in ("online", "run", "shared", "disabled")
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
-    """Returns the value for an experiment, or the value for `other` if there is none."""
+    """Returns the entry of an experiment, or the entry `other` if the experiment has no entry."""
     return values.get(experiment, values["other"])
 
 

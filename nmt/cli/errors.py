@@ -1,4 +1,4 @@
-"""Sets exit codes, and rewrites errors of Hydra and OmegaConf as key, problem and remedy."""
+"""Sets exit codes, and rewrites errors of Hydra and OmegaConf as short messages with a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nmt.utils.errors import InputError, Interrupted, RunError, causes, full_dis
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
-# Keys that users of other projects type, and the advice for each key
+# Keys that users know from other projects, and the advice to print for each key
 HABITS = {
     "train": "to test without training, type nmt.evaluate checkpoint=RUN",
     "test": "a run is tested at its end (~data.test.NAME, evaluation.…), nmt.evaluate tests it again",
@@ -43,7 +43,7 @@ HABITS = {
 def exiting() -> Iterator[None]:
     """Ends the process with a message and an exit code if the block raises.
 
-    0: done; 1: failed; 2: refused, with a message of one or two lines; 128 + signal: stopped by a signal.
+    Exit codes: 0 for success, 1 for a failure, 2 for invalid input, and 128 + N for a stop by signal N.
     """
     try:
         yield
@@ -52,12 +52,12 @@ def exiting() -> Iterator[None]:
     except RunError as failure:
         _end(1, failure)
     except Interrupted as stopped:
-        # Other ranks of a process group exit with 0: torchrun, srun and `RankLauncher` would take a
-        # code above 0 for a crash, and kill rank 0, which may be writing a checkpoint.
+        # Ranks above 0 exit with 0. torchrun, srun and `RankLauncher` would treat another code as a
+        # crash and kill rank 0, which may be writing a checkpoint.
         _end(0 if rank_and_world()[0] else 128 + stopped.signal, stopped)
     except KeyboardInterrupt:
         _end(130, "stopped by Ctrl-C")
-    except BrokenPipeError:  # the reader has closed the pipe: `nmt translate … | head`
+    except BrokenPipeError:  # the pipe is closed, as in `nmt translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if full := full_disk(error):
@@ -74,7 +74,7 @@ def _end(code: int, message: object) -> None:
 
 @contextlib.contextmanager
 def explaining(schema: type) -> Iterator[None]:
-    """Turns Hydra's errors about the keys of `schema` into an InputError."""
+    """Converts Hydra's errors about keys of `schema` to InputErrors."""
     try:
         yield
     except COMPOSING as error:
@@ -84,7 +84,7 @@ def explaining(schema: type) -> Iterator[None]:
 def explain(error: BaseException, schema: type) -> str:
     """Describes in one or two lines why a configuration could not be composed."""
     chain = list(causes(error))
-    # resolvers raise InputError, which OmegaConf wraps in its own errors
+    # OmegaConf wraps the InputError of a resolver in its own exception
     if refusal := next((each for each in chain if isinstance(each, InputError)), None):
         return str(refusal)
     text = "\n".join(str(each) or type(each).__name__ for each in chain)
@@ -144,6 +144,6 @@ def _suggestion(path: str, schema: type) -> str:
 
 
 def _meaning(path: str, schema: type) -> str:
-    """Returns a second line with type, bounds and meaning of a key; empty for an unknown key."""
+    """Returns a line with the type, bounds and meaning of a key, or an empty string for an unknown key."""
     entry = dict(entries(schema)).get(path)
     return f"\n{path} takes: {described(entry)} ({entry.metadata['meaning']})" if entry else ""

@@ -1,4 +1,4 @@
-"""Writes the comparison page at the end of a sweep, with any launcher."""
+"""Writes the comparison page at the end of a sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _sweeps: list[Path] = []
 
 
 class SweepFolder(Callback):
-    """Records the folder of a sweep at its start; set in `conf/` under `hydra.callbacks`."""
+    """A Hydra callback that records the folder of a sweep when the sweep starts."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         _sweeps.append(Path(str(config.hydra.sweep.dir)).absolute())
@@ -28,11 +28,11 @@ class SweepFolder(Callback):
 
 @contextlib.contextmanager
 def comparison_pages() -> Iterator[None]:
-    """Writes the comparison page of the sweep that the block runs, even if a job fails."""
+    """Writes a comparison page for each sweep that runs in the block, even if a job fails."""
     _sweeps.clear()
     try:
         yield
-    except InputError:  # the sweep was refused: another sweep may write to the folder
+    except InputError:  # no page, since another sweep may be using the folder
         _sweeps.clear()
         raise
     finally:
@@ -41,14 +41,14 @@ def comparison_pages() -> Iterator[None]:
 
 
 def compare_sweep(sweep: Path) -> None:
-    """Writes the comparison page and tables of the finished runs, if any run was started.
+    """Writes the comparison page and tables of the finished runs, if any job was started.
 
-    The runs are complete without the page: an error here is logged and leaves the sweep's exit code
-    unchanged.
+    An error here is only logged, since the runs are complete without the page. The sweep's exit code does
+    not change.
     """
     command = command_line("compare", [f"runs=[{quoted(str(sweep))}]"])
     try:
-        if any(sweep.glob("*/")):  # a refused sweep has no subfolders
+        if any(sweep.glob("*/")):  # each started job has a subfolder
             from nmt.config.commands import CompareConfig
             from nmt.report.comparison import build_comparison
             from nmt.report.write import write_comparison
@@ -58,6 +58,6 @@ def compare_sweep(sweep: Path) -> None:
     except InputError as refusal:
         log.warning("no comparison page: %s", refusal)
     except KeyboardInterrupt:
-        log.warning("no comparison page: stopped by Ctrl-C; to make it later: %s", command)
+        log.warning("no comparison page: stopped by Ctrl-C; to write it later, type: %s", command)
     except Exception:
-        log.exception("no comparison page; to make it later: %s", command)
+        log.exception("no comparison page; to write it later, type: %s", command)

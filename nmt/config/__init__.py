@@ -1,1 +1,1 @@
-"""The configuration: all keys with type, meaning and bounds; checks and overrides."""
+"""Declares all configuration keys with type, meaning and bounds; checks values and applies overrides."""

@@ -1,4 +1,4 @@
-"""Refuses untrusted code that a configuration names, and reports errors of named code in one line."""
+"""Rejects untrusted targets (`_target_`) in a configuration, and reports errors of targets in one line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nmt.config.overrides import is_within
 from nmt.config.schema import Config, to_containers
 from nmt.utils.errors import InputError, first_line
 
-# Code that any checkpoint may name: classes and schedules whose creation has no side effects. Only
-# names are compared, not the classes themselves, since importing Lightning takes seconds.
+# Targets that any checkpoint may use: classes and schedules whose creation has no side effects. Only
+# names are compared, because importing Lightning takes seconds.
 ALLOWED = re.compile(
     r"nmt\.models\.([A-Z]\w*|optimizer\.(constant|inverse_sqrt|linear))"
     r"|nmt\.layers\.(\w+\.)?[A-Z]\w*"
@@ -27,9 +27,9 @@ ALLOWED = re.compile(
 
 
 def user_code(config: Config) -> list[str]:
-    """Returns the names of code outside `ALLOWED` in a configuration, as a list for `trust`.
+    """Returns the targets in a configuration that `ALLOWED` does not match, as a list for `trust`.
 
-    Users trust all code in a configuration that they wrote or trained with.
+    All targets in the user's own configuration are trusted.
     """
     leaves = _leaves(to_containers(config))
     named = {str(value) for path, value in leaves if _names_code(path, value)}
@@ -37,12 +37,12 @@ def user_code(config: Config) -> list[str]:
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
-    """Refuses a stored configuration whose code is neither `ALLOWED` nor in `trust`.
+    """Rejects a stored configuration with a target that is neither `ALLOWED` nor in `trust`.
 
-    Instantiating a target runs its code, which could write a file.
+    Instantiating a target can run arbitrary code.
 
     Raises:
-        InputError: if there is such code, or an interpolation; names the key, its value and, for code, the remedy.
+        InputError: if there is such a target, or an interpolation; the message names the key and its value.
     """
     for path, value in _leaves(stored):
         if isinstance(value, str) and "${" in value:
@@ -60,9 +60,9 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 @contextmanager
 def errors_naming(key: str) -> Iterator[None]:
-    """Adds `key` to errors of the block, which imports or calls code that a configuration names.
+    """Adds `key` to the message of an exception in the block, which imports or calls a target.
 
-    Hydra's own log lines about these errors are hidden.
+    Hydra does not log the exception.
 
     Args:
         key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
@@ -86,7 +86,7 @@ def errors_naming(key: str) -> Iterator[None]:
 
 
 def _names_code(path: str, value: Any) -> bool:
-    """Whether a value is a `_target_`, or a score from outside nmt."""
+    """Whether a value is a `_target_`, or the dotted name of a user-defined score."""
     own_score = path.startswith("evaluation.scores.") and "." in str(value)
     return own_score or (path.rpartition(".")[2] == "_target_" and value is not None)
 
@@ -97,14 +97,14 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
     if not is_within(target, trust):
         return False
     if path.startswith("evaluation.scores."):
-        return True  # `score_of_name` accepts only classes and instances of Score
+        return True  # `score_of_name` rejects everything except Score classes and instances
     with errors_naming(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
-    return is_within(module, trust)  # `mine.os.system` starts with mine, but its code is in os
+    return is_within(module, trust)  # rejects `mine.os.system`, which `mine` only imports
 
 
 def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields dotted key and value of all leaves of nested dictionaries and lists."""
+    """Yields the dotted key and the value of each leaf of nested dictionaries and lists."""
     if isinstance(node, dict | list):
         children = node.items() if isinstance(node, dict) else enumerate(node)
         for name, child in children:

@@ -9,8 +9,8 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-EDGES = (10, 20, 30, 40, 50, 60)  # default maximum words per bucket; an open bucket follows
-CONFIDENCE = 0.95  # share of the resamples inside a confidence interval
+EDGES = (10, 20, 30, 40, 50, 60)  # default length buckets; a last bucket holds longer sentences
+CONFIDENCE = 0.95  # confidence level of the bootstrap intervals
 
 LIMITS = {
     "minimum": (operator.ge, "at least"),
@@ -19,23 +19,23 @@ LIMITS = {
     "below": (operator.lt, "below"),
 }
 
-# Effects: what a key changes. The effect decides which commands may change the key of an existing run.
-WEIGHTS = "weights"  # fixed: the weights and vocabularies fit no other value
-TRAINING = "training"  # what the model learns; ckpt_path may change it
-LENGTH = "length"  # when the training ends; resume and ckpt_path may change it
-TESTS = "tests"  # search, scores and test sets; resume and ckpt_path may change it
-MACHINE = "machine"  # devices, folders and output; runs that differ only in these count as equal
-LOCAL = "local"  # like machine; evaluations never read the key from a checkpoint
+# The effect of a key says what depends on the key. `resume` and `ckpt_path`, which continue a run, may
+# change only keys with certain effects.
+WEIGHTS = "weights"  # shapes of the weights, and vocabularies; no command may change the key
+TRAINING = "training"  # what the model learns; `ckpt_path` may change the key
+LENGTH = "length"  # when training ends; `resume` and `ckpt_path` may change the key
+TESTS = "tests"  # search, scores and test sets; `resume` and `ckpt_path` may change the key
+MACHINE = "machine"  # devices, folders and output; comparisons of runs ignore the key
+LOCAL = "local"  # like MACHINE, but an evaluation ignores the value in the checkpoint
 INCIDENTAL = (MACHINE, LOCAL)
 RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 
 
 def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
-    """Declares a configuration key: default (value or section), one-line meaning, effect and bounds.
+    """Declares a configuration key with its default (a value or section class), meaning, effect and bounds.
 
-    A key without an effect has the effect of its section. The bound `inside` holds the effect
-    of each entry of a dictionary. The other bounds are `choices` and the keys of `LIMITS`; for a list,
-    they apply to each item.
+    A key without an effect has the effect of its section. `inside` maps the entries of a dictionary to
+    their effects. The bounds are `choices` and the keys of `LIMITS`. They apply to each item of a list.
     """
     metadata = {"meaning": meaning, "effect": effect, **bounds}
     if isinstance(default, type):
@@ -46,7 +46,7 @@ def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) ->
 
 
 def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
-    """Says what is wrong with a value of the right type; None if it is within the bounds of its key.
+    """Describes how a value violates the bounds of its key; returns None for an allowed value.
 
     >>> problem(-1, {"minimum": 0}), problem("auto", {"minimum": 0}), problem(1, {"choices": (1, 2)})
     ('must be at least 0', None, None)
@@ -55,7 +55,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
         return next((wrong for item in value if (wrong := problem(item, accepts))), None)
     if "choices" in accepts and value not in accepts["choices"]:
         return "must be one of " + ", ".join(map(str, accepts["choices"]))
-    if value in ("False", "True"):  # OmegaConf makes these texts of YAML booleans such as no
+    if value in ("False", "True"):  # OmegaConf converts YAML booleans to these strings
         return "YAML reads no, off, yes and on as booleans; quote the word, such as 'no'"
     if not isinstance(value, int | float):
         return None
@@ -68,7 +68,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
 
 
 def described(entry: dataclasses.Field[Any]) -> str:
-    """Describes type and bounds of a key, such as `int, at least 1`."""
+    """Describes the type and bounds of a key, such as `int, at least 1`."""
     if "choices" in entry.metadata:
         return ", ".join(map(str, entry.metadata["choices"]))
     bounds = [
@@ -78,7 +78,7 @@ def described(entry: dataclasses.Field[Any]) -> str:
 
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:
-    """Yields dotted name and field of each key of a schema, in order."""
+    """Yields the dotted name and the field of each key of a schema."""
     for entry in dataclasses.fields(schema):
         section = entry.default_factory
         if isinstance(section, type) and dataclasses.is_dataclass(section):

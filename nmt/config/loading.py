@@ -19,7 +19,7 @@ Section = TypeVar("Section")
 
 
 def load(composed: Any) -> Any:
-    """Checks a composed configuration and returns it as objects of its schema.
+    """Checks a composed configuration and converts it to the dataclasses of its schema.
 
     Raises:
         InputError: if a value is out of bounds or contradicts another value.
@@ -34,14 +34,14 @@ def load(composed: Any) -> Any:
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    # Groups may add keys of a training run to an evaluation. `apply_overrides` refuses overrides of
-    # these keys.
+    # Config groups may add training keys to an evaluation, so it may have unknown keys.
+    # `apply_overrides` rejects overrides of such keys.
     check_bounds(config, closed=not isinstance(config, CheckpointConfig))
     return config
 
 
 def load_plain(values: Mapping[str, Any]) -> TrainConfig:
-    """Checks a training configuration that is given as dictionaries and lists.
+    """Checks a training configuration of plain dictionaries and lists.
 
     Raises:
         InputError: if a value has the wrong type or is out of bounds.
@@ -54,7 +54,7 @@ def load_plain(values: Mapping[str, Any]) -> TrainConfig:
 
 
 def type_texts(data: DataConfig) -> None:
-    """Turns sections that describe a text into `TextConfig`s; raises InputError for a wrong key."""
+    """Converts `data.train`, `data.valid` and each test set to `TextConfig`; raises InputError for a wrong key."""
     data.train, data.valid = (
         section(TextConfig, getattr(data, part), f"data.{part}.") for part in ("train", "valid")
     )
@@ -65,10 +65,10 @@ def type_texts(data: DataConfig) -> None:
 
 
 def section(schema: type[Section], values: Any, where: str = "") -> Section:
-    """Checks a section of a configuration and returns it as an object.
+    """Checks a section of a configuration and returns it as an object of `schema`.
 
     Raises:
-        InputError: if a key or value is wrong; names the key, with the prefix `where`.
+        InputError: if a key or value is wrong; the message names the key, prefixed with `where`.
     """
     try:
         checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), values))
@@ -104,7 +104,7 @@ def check_together(config: Config) -> None:
             f"data.languages=[{', '.join(config.data.languages)}]: must be a source and a target "
             "language, such as [en,fr]"
         )
-    # Without these checks, equal runs of RNNencdec with different, unused scorings would count as different.
+    # RNNencdec ignores scoring and attention, so other values would make equal runs count as different.
     model = config.model
     title = class_name(config.model._target_)
     scoring = scoring_of(model)
@@ -117,7 +117,7 @@ def check_together(config: Config) -> None:
         raise InputError(f"scoring=none: {title} needs a scoring")
     edges = list(config.evaluation.edges or ())
     if [0, *edges] != sorted({0, *edges}):
-        raise InputError(f"evaluation.edges={edges}: must be increasing from 1 or more")
+        raise InputError(f"evaluation.edges={edges}: must be increasing, starting at 1 or more")
     if isinstance(config.threads, str) and config.threads != "auto":
         raise InputError(f"threads={config.threads}: must be a whole number, or auto")
 
@@ -126,7 +126,7 @@ def check_set_name(name: str) -> str:
     """Returns the name of a test set; raises InputError if it cannot be part of a file name."""
     if not re.fullmatch(r"\w[\w.+-]{0,79}", name) or name.endswith(".detok"):
         raise InputError(
-            f"data.test.{name!r}: the name of a test set is part of file names: use up to 80 letters, "
+            f"data.test.{name!r}: file names contain the name of a test set; use up to 80 letters, "
             "digits, '_', '-', '.' and '+'"
         )
     return name

@@ -36,21 +36,21 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups twice: without and with the overrides. If
-    the two compositions differ in a key, or if a file of an overridden group sets the key, the value of
-    the second composition replaces the stored value.
+    Hydra composes the stored experiment, regime and groups twice, without and with the overrides. The
+    second composition replaces the stored value of a key if the two compositions differ in this key. It
+    also replaces the value if a file of an overridden group sets the key.
 
     Args:
-        stored: configuration of the checkpoint; not changed.
+        stored: configuration of the checkpoint, which is not modified.
         history: overrides of the run that wrote the checkpoint.
-        composed: configuration of the running command, from defaults and `overrides`.
+        composed: configuration of the current command, with its defaults and `overrides`.
 
     Returns:
-        The configuration, and the overrides of a command that composes it.
+        The new configuration, and the overrides that reproduce it.
 
     Raises:
-        InputError: for a key or group that the command cannot change, and for an experiment or regime
-            that is not the stored one.
+        InputError: if the command cannot change a key or group, or if the experiment or regime differs
+            from the stored one.
     """
     schema: Any = type(composed)
     parsed = OverridesParser.create().parse_overrides(list(overrides))
@@ -62,7 +62,7 @@ def apply_overrides(
             raise InputError(f"{path}: no such key; {known}")
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
-    if groups or schema is TrainConfig:  # interpolations may refer to an overridden key
+    if groups or schema is TrainConfig:  # stored interpolations may refer to overridden keys
         chosen = [str(each.input_line) for each in groups]
         words = [w for w in overrides if w in chosen or _declares(TrainConfig, override_key(w))]
         before = _stored_choices(stored, history)
@@ -74,7 +74,7 @@ def apply_overrides(
         if others and not any(_declares(schema, key) for key in changed):
             raise InputError(f"{' '.join(chosen)}: {OF_TRAINING}")
         if others:
-            log.info("%s: keys of the training run stay: %s", " ".join(chosen), ", ".join(others))
+            log.info("%s: unchanged training keys: %s", " ".join(chosen), ", ".join(others))
         given |= new
     for path in [*changed, *keys]:
         if _declares(schema, path) and _declares(TrainConfig, path):
@@ -100,15 +100,15 @@ def _search_path() -> list[str]:
 
 
 def _options(group: str) -> list[str]:
-    """Returns a config group's options in `conf/` and the user's own folders; [] if it is a key."""
+    """Returns the options of a config group in `conf/` and the user's folders; [] if `group` is a key."""
     loader: Any = GlobalHydra.instance().config_loader()
     return list(loader.get_group_options(group, overrides=_search_path()))
 
 
 def _stored_choices(stored: Config, history: Iterable[str]) -> list[str]:
-    """Returns the overrides that choose the stored options, for options that exist on this machine.
+    """Returns the overrides that choose the stored options, if these options exist on this machine.
 
-    Uses only names of options from the history, since somebody else may have written the history.
+    Only overrides of groups are taken from `history`, since its author may be untrusted.
     """
     words = {"experiment": f"+experiment={stored.experiment}", "regime": f"regime={stored.regime}"}
     words |= {override_key(word): word for word in history}
@@ -135,7 +135,7 @@ def _compose(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
-    """Returns the keys set by the files of chosen options, and by the files that those files include."""
+    """Returns the keys set in the files of chosen options, and in the files of their defaults lists."""
     names: set[str | None] = set()
     for each in groups:
         names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}
@@ -152,16 +152,16 @@ def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
 
 
 def _changed_keys(had: dict[str, Any], was: dict[str, Any], has: dict[str, Any]) -> list[str]:
-    """Returns the keys that differ between the compositions `was` and `has`.
+    """Returns the keys that differ between `was` (composed without the overrides) and `has` (with them).
 
-    Leaves out keys whose stored value `had` differs from `was`, since the user had overridden these keys.
+    Skips a key whose stored value (`had`) differs from `was`, since the stored run had overridden the key.
     """
     keys = [key for key in {**was, **has} if was.get(key) != has.get(key)]
     return [key for key in keys if key not in has or had.get(key) == was.get(key)]
 
 
 def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
-    """Copies the value at a dotted path into `values`, or removes it if `given` lacks it."""
+    """Copies the value at a dotted path from `given` to `values`; deletes the key if `given` does not have it."""
     *parents, name = path.split(".")
     for parent in parents:
         given = given.get(parent) or {}
@@ -173,24 +173,24 @@ def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
 
 
 def _without(words: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """Returns the overrides whose keys are not within `paths`."""
+    """Returns the overrides in `words` whose keys are not within `paths`."""
     replaced = list(paths)
     return [word for word in words if not is_within(override_key(word), replaced)]
 
 
 def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -> None:
-    """Refuses values that the weights do not fit and, if `resumed`, values that change the training.
+    """Rejects changed values that do not fit the weights; if `resumed`, also values that change the training.
 
     Raises:
-        InputError: if there is such a value; names its key, the new value and the old value.
+        InputError: if there is such a change; the message names the key, the new value and the old value.
     """
     for path, (old, new) in differences(before, now).items():
         effect = effect_of(TrainConfig, path)
         fixed = effect == WEIGHTS or path in ("experiment", "regime")
         if fixed or (resumed and effect not in RESUMABLE):
             raise InputError(
-                f"{path}={new}: the run was started with {path}={old}; keep that to continue it, "
-                "or start a new run"
+                f"{path}={new}: the run was started with {path}={old}; keep that value to continue "
+                "the run, or start a new run"
             )
 
 
@@ -213,7 +213,7 @@ def is_within(path: str, prefixes: Iterable[str]) -> bool:
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Flattens nested mappings to dotted keys, down to a depth (0: all levels); drops empty sections.
+    """Flattens nested mappings to dotted keys, down to `depth` levels (0: all), and drops empty sections.
 
     >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
     ({'a.b': [1]}, {'a.b': {'c': 1}})

@@ -1,1 +1,1 @@
-"""Turns text into length-sorted batches: reads, tokenises, encodes, cuts."""
+"""Reads, tokenises and encodes text, and groups sentence pairs of similar length into batches."""

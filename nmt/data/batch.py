@@ -1,6 +1,6 @@
 """`Batch`: sentence pairs as padded tensors with masks.
 
-Shapes: B sentence pairs, S longest source, T longest target of the batch (both with `</s>`).
+Shapes: B sentence pairs; S and T are the lengths of the longest source and target, with `</s>`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Ids = Sequence[int] | npt.NDArray[np.integer]
 
 
 class Batch(NamedTuple):
-    """Sentence pairs as ids, with masks of the real (not padded) positions.
+    """Sentence pairs as ids, with masks of the positions that are not padding.
 
     Attributes:
         source: (B, S) int64; every row ends with END and is padded with END.
-        source_mask: (B, S) bool, True at real positions, including the sentence's END.
+        source_mask: (B, S) bool, True except at padding; the END of a sentence is not padding.
         target: (B, T) int64, as `source`.
         target_mask: (B, T) bool, as `source_mask`.
         rows: (B,) int64, index of each pair in its split.
         weight: () float32; the loss is `weight` times the sum of the sentences' NLL.
-        words: () int64, number of target words, the divisor of NLL per word; each END counts as a
-            word. With subwords, there are fewer words than real positions in `target`.
+        words: () int64, number of target words, for the NLL per word. Each END counts as a word. A word
+            that is split into subwords counts once.
     """
 
     source: Tensor
@@ -42,16 +42,16 @@ class Batch(NamedTuple):
 
     @property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Both sides with their masks: the arguments of a `Network`."""
+        """Source, source mask, target and target mask: the arguments of `Network.forward`."""
         return self.source, self.source_mask, self.target, self.target_mask
 
     def move_to(self, device: torch.device | str) -> Batch:
-        """Returns the batch on `device`. Lightning would call this method if its name were `to`."""
+        """Returns the batch on `device`; not named `to`, since Lightning would call a method of that name."""
         return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Sends arrays to other processes: torch would send each tensor as an open file, which takes
-        # several times as long as copying tensors of this size.
+        # Pickles arrays, since torch would send each tensor to another process as an open file. For small
+        # tensors, this takes several times as long as a copy.
         return _from_arrays, ([tensor.numpy(force=True) for tensor in self],)
 
 
@@ -66,7 +66,7 @@ def pad(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         sentences: B rows of ids, each ending with END.
 
     Returns:
-        ids (B, L) int64 padded with END, and mask (B, L) bool; L: length of the longest row.
+        ids (B, L) int64, padded with END, and mask (B, L) bool; L is the length of the longest row.
     """
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]

@@ -1,9 +1,9 @@
-"""Chooses the pairs of each batch, as pure functions of the seed and the number of the update.
+"""Chooses the pairs of each batch from the seed and the number of the update.
 
-Training follows the paper (appendix B.2): the training set is shuffled once and read again and
-again; the pairs of 20 batches are fetched at a time, sorted by length and cut into 20 batches.
-Update k depends on the seed and on k alone: a resumed run continues exactly where it stopped, and an
-update sees the same sentences with any number of devices and workers.
+Training follows the paper (appendix B.2). The training set is shuffled once and read repeatedly. The
+pairs of 20 batches are read at a time, sorted by length and split into 20 batches. Update k depends only
+on the seed and on k. A resumed run therefore continues exactly where it stopped, and an update has the
+same sentences for any number of devices and workers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Integers = npt.NDArray[np.integer]
 
 
 def shuffle(count: int, *seeds: int) -> Integers:
-    """Returns a permutation of 0 … count - 1: the numbers sorted by a hash of each number and `seeds`.
+    """Returns the numbers 0 … count - 1 in random order, sorted by a hash of each number and `seeds`.
 
-    A library's random numbers may differ between versions. This hash stays the same, so that a resumed
-    run keeps the order of its data.
+    The random numbers of a library may change with its version. This hash never changes, so that a resumed
+    run keeps its data order.
     """
     state = np.zeros(1, np.uint64)
     for seed in seeds:
@@ -33,7 +33,7 @@ def shuffle(count: int, *seeds: int) -> Integers:
 
 
 def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Applies a step of SplitMix64 (Steele, Lea, Flood 2014), modulo 2^64: a bijection that mixes bits."""
+    """Applies a step of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit integers."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -41,24 +41,24 @@ def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 class TrainingSchedule:
-    """The rows (indices of training pairs) of every update of a training run.
+    """Chooses the rows (indices of training pairs) of each update of a training run.
 
-    An update has a fixed number of sentences, or a bounded number of tokens. The tokens of a batch of n
-    pairs are n times the length of its longest sentence on either side, END included, so that padding
-    counts. With bounded tokens, all pools have the same number of pairs, enough for `pool` batches on
-    average. How many batches a pool has depends on the lengths; its batches are filled evenly. A pair
-    with more than `batch_size` tokens forms its own batch.
+    A pool is a set of pairs that are sorted by length and split into batches. Each update uses one batch,
+    which has a fixed number of sentences or a maximum number of tokens. Padding counts as tokens: a batch
+    of n pairs has n times the length of its longest sentence on either side, with END. With a maximum
+    number of tokens, all pools have the same number of pairs, enough for `pool` batches on average. The
+    lengths of the sentences determine the number of batches in a pool. The batches of a pool have about
+    equally many tokens. A pair with more than `batch_size` tokens forms its own batch.
 
     Args:
         sizes: (pairs, 2) lengths of source and target of every pair.
         batch_size: sentences (or maximum tokens) per update, over all devices and accumulated
             micro-batches.
-        pool: number of batches whose pairs are sorted together. A pool has at most one epoch, so that
-            no batch holds a pair twice, unless the batch is larger than the training set.
-        order: `ascending` takes the batches of a pool from the shortest to the longest, `random` in
-            an order drawn from the seed.
-        seed: seed of the data order.
-        by_tokens: whether `batch_size` counts tokens.
+        pool: number of batches whose pairs are sorted together. A pool is at most one epoch long, so that
+            no batch has a pair twice. A batch larger than the training set does repeat pairs.
+        order: order of the batches in a pool: `ascending` by length, or `random`.
+        seed: seed of the shuffled training set and of the `random` order.
+        by_tokens: whether `batch_size` is a number of tokens.
     """
 
     def __init__(
@@ -83,30 +83,30 @@ class TrainingSchedule:
         else:
             self.pool_pairs = max(1, min(pool, len(sizes) // batch_size)) * batch_size
         self._starts = [0]  # first update of each pool, computed as needed
-        self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # pool that was cut last, and its batches
-        self.first_pool = len(self._batches(0))  # number of updates of the first pool
+        self._cut: tuple[int, Sequence[Rows]] = (-1, [])  # the pool used last, and its batches
+        self.first_pool = len(self._batches(0))  # number of updates in the first pool
 
     def rows(self, update: int) -> Rows:
-        """Returns the rows of update number `update` (from 0), shortest first."""
+        """Returns the rows of update number `update` (from 0), sorted by length."""
         pool, batch = self._place(update)
         return self._batches(pool)[batch]
 
     def share(self, update: int, micro: int, accumulate: int, rank: int, world: int) -> Rows:
-        """Returns the rows of micro-batch `micro` (of `accumulate`) of an update on `rank` (of `world`).
+        """Returns the rows of an update for micro-batch `micro` (of `accumulate`) on `rank` (of `world`).
 
-        Each of the n shares takes every n-th row of the sorted batch, so that all shares have about the
-        same lengths. Together the shares are the batch.
+        The batch is split into n = accumulate * world shares. Each share takes every n-th row of the sorted
+        batch, so that all shares have similar lengths.
         """
         return self.rows(update)[micro * world + rank :: world * accumulate]
 
     def epoch(self, update: int) -> float:
-        """Returns the number of epochs before update number `update`."""
+        """Returns the number of epochs before update number `update`; it may be a fraction."""
         pool, batch = self._place(update)
         before = sum(map(len, self._batches(pool)[:batch])) if batch else 0
         return (pool * self.pool_pairs + before) / len(self._sizes)
 
     def by_size(self) -> list[int]:
-        """Returns the updates of the first pool, sorted by the memory that they need, the largest last."""
+        """Returns the updates of the first pool, sorted by increasing memory use."""
 
         def entries(update: int) -> int:
             rows = self.rows(update)
@@ -146,13 +146,13 @@ class TrainingSchedule:
         return self._cut[1]
 
     def _limits(self, longer: Integers) -> Sequence[int]:
-        """Returns the indices at which to cut the sorted pairs of a pool.
+        """Returns the indices at which to split the sorted pairs of a pool into batches.
 
-        `longer` has the length of each pair's longer side.
+        `longer` holds the length of the longer side of each pair.
         """
         if not self.by_tokens:
             return range(self.batch_size, len(longer), self.batch_size)
-        # The smallest limit that gives as many batches as `batch_size` does fills all batches evenly.
+        # To fill the batches evenly, use the smallest limit that does not increase their number.
         count = len(_fill(longer, self.batch_size))
         limits = range(1, self.batch_size + 1)
         limit = limits[
@@ -162,7 +162,7 @@ class TrainingSchedule:
 
 
 def _fill(longer: Integers, tokens: int) -> list[int]:
-    """Returns the index at which each batch starts if every batch takes as many sorted pairs as fit."""
+    """Fills each batch with as many sorted pairs as fit; returns the index of the first pair of each batch."""
     starts = []
     start = 0
     while start < len(longer):
@@ -183,20 +183,20 @@ def evaluation_batches(
 ) -> list[Rows]:
     """Groups sentences into batches of similar length; a rank gets every `world`-th batch.
 
-    The batches are the same for any number of ranks, so that the padding and rounding of a sentence
-    are the same, too. No sentence is repeated or left out. The longest sentences come first, so that a
-    run that needs too much memory fails at once. Sentences of equal length keep their order.
+    The batches do not depend on the number of ranks, so neither do the padding and rounding errors of a
+    sentence. No sentence is repeated or left out. The longest sentences come first, so that a run that
+    needs too much memory fails at once. Sentences of equal length keep their order.
 
     Args:
         lengths: (sentences,) lengths, or (sentences, 2) length of source and target.
         batch_size: sentences per batch; the last one may have fewer.
         rank: rank of this process.
         world: number of processes.
-        apart: the first `apart` sentences share no batch with later sentences.
+        apart: number of sentences, from the first, that get separate batches.
 
     Returns:
-        Sentence indices of each batch of this rank. A rank without sentences gets one empty batch,
-        since the other ranks wait for its sums.
+        Sentence indices of each batch of this rank. A rank without sentences gets one empty batch, so
+        that it takes part in the sums over all ranks.
     """
     keys = -np.asarray(lengths, np.int64)
     order = np.lexsort(keys.T[::-1] if keys.ndim > 1 else keys[None]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Caches prepared text on disk: builds it once, atomically, on all cores; reads it memory-mapped."""
+"""Caches prepared text on disk: writes it atomically, on all cores, and reads it memory-mapped."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Done = TypeVar("Done")
 Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
-CHECKSUM = "checksum"  # entry of facts.json; a cache without checksum is read, too
-MANY = 20  # minimum number of chunks for which several processes save time
-_function: Callable[[Any], Any]  # function of a worker process
+CHECKSUM = "checksum"  # optional key in facts.json
+MANY = 20  # minimum number of chunks for which several processes are faster
+_function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 
 
 class Stored(NamedTuple):
-    """Rows in the cache, memory-mapped, and facts about them as plain data."""
+    """Memory-mapped rows of the cache, and facts about the rows as plain data."""
 
     rows: pa.Table
     facts: Facts
@@ -45,14 +45,14 @@ class Stored(NamedTuple):
 
 @contextmanager
 def filling(cache: Path, name: str) -> Iterator[Path | None]:
-    """Yields a folder to fill with `write_rows` and `write_facts`; None if `cache/name` exists.
+    """Yields a temporary folder for `write_rows` and `write_facts`; None if `cache/name` exists.
 
-    The folder is temporary; it is renamed to `cache/name` when the block has ended. If several
-    processes want to fill it, one process does and the other processes wait.
+    At the end of the block, the folder is renamed to `cache/name`. If several processes need the same
+    folder, one process writes it and the others wait.
 
     Args:
         cache: folder of prepared text.
-        name: includes a fingerprint of everything that the content depends on, such as the text.
+        name: folder name, with a fingerprint of everything that the content depends on.
 
     Raises:
         RunError: if the cache cannot be written, or the disk is full.
@@ -65,7 +65,7 @@ def filling(cache: Path, name: str) -> Iterator[Path | None]:
             return
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f".{name}.lock", mode=0o666):
-            if folder.is_dir():  # another process has just filled it
+            if folder.is_dir():  # another process has just written it
                 yield None
                 return
             shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
@@ -86,7 +86,7 @@ def read_stored(cache: Path, name: str) -> Stored:
     """Opens the folder `cache/name`.
 
     Raises:
-        InputError: if it is damaged; names the folder to delete.
+        InputError: if the folder is damaged; the message says to delete it.
     """
     folder = cache.expanduser() / name
     try:
@@ -96,18 +96,18 @@ def read_stored(cache: Path, name: str) -> Stored:
         return Stored(open_rows(folder), facts)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
-            f"data.cache={cache.expanduser()}: damaged ({first_line(error)}); delete {folder}, and it is "
-            "made again"
+            f"data.cache={cache.expanduser()}: damaged ({first_line(error)}); delete {folder} "
+            "to rebuild it"
         ) from error
 
 
 def write_facts(folder: Path, facts: Facts) -> None:
-    """Writes facts into a folder, about the rows that `write_rows` has written there."""
+    """Writes facts about the rows of a folder; call `write_rows` first."""
     write_json(folder / FACTS, {**facts, CHECKSUM: _checksum(folder, facts)})
 
 
 def _checksum(folder: Path, facts: Facts) -> str:
-    """Returns a digest of the facts and of the size (not the content) of the file of rows."""
+    """Returns a digest of the facts and of the size (not the content) of the rows file."""
     content = json.dumps([(folder / ROWS).stat().st_size, facts], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
@@ -115,7 +115,7 @@ def _checksum(folder: Path, facts: Facts) -> str:
 def write_rows(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes rows into a folder batch by batch with a progress bar; returns them memory-mapped."""
+    """Writes batches of rows to a folder with a progress bar, and returns the rows memory-mapped."""
     with (
         Stage(title, unit="pair") as stage,
         pa.OSFile(str(folder / ROWS), "wb") as file,
@@ -128,7 +128,7 @@ def write_rows(
 
 
 def open_rows(folder: Path) -> pa.Table:
-    """Opens the rows that `write_rows` wrote into a folder."""
+    """Opens the rows that `write_rows` has written to a folder."""
     return pa.ipc.open_stream(pa.memory_map(str(folder / ROWS))).read_all()
 
 

@@ -21,10 +21,10 @@ class TranslationData(pl.LightningDataModule):
     """Batches for training, validation and tests; each rank gets its own share.
 
     The Trainer needs `use_distributed_sampler=False`, since this class selects the shares. A pool of
-    sorted pairs may reach from one epoch into the next.
+    sorted pairs may extend into the next epoch.
 
     Args:
-        prepared: the text.
+        prepared: the encoded text.
         config: the whole configuration; `data`, `search.batch_size`,
             `evaluation.valid_sentences` and `seed` are used.
     """
@@ -44,17 +44,17 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's first micro-batches of the median and the largest update of the first pool."""
+        """Returns this rank's first micro-batch of the median-sized and of the largest update in the first pool."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()
         return batches[accumulate * updates[len(updates) // 2]], batches[accumulate * updates[-1]]
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """The micro-batches of an epoch, from the trainer's current update on.
+        """Returns the micro-batches of an epoch, starting at the trainer's current update.
 
-        Micro-batch n is a function of n alone, and the loader counts from the trainer's update. A
-        resumed run therefore needs no loader state, even if workers had prefetched batches.
+        Micro-batch n depends only on n, and the first n follows from the trainer's update. A resumed run
+        therefore needs no loader state, even if workers had prefetched batches.
         """
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         workers = self.config.data.workers
@@ -69,15 +69,15 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the development pairs; the pairs that are translated come first.
+        """Returns this rank's share of the development pairs.
 
-        These are the first `evaluation.valid_sentences`. They have batches of their own, since decoding
-        takes about as long for few sentences of a batch as for many.
+        The first `evaluation.valid_sentences` pairs are also translated. They come first, in separate
+        batches, so that no batch is decoded for only a few of its sentences.
         """
         return self._evaluation(self.prepared.valid, self.config.evaluation.valid_sentences)
 
     def test_dataloader(self) -> list[DataLoader[Batch]]:
-        """This rank's share of each test set, in the order of the configuration."""
+        """Returns this rank's share of each test set, in the order of the configuration."""
         return [self._evaluation(pairs) for pairs in self.prepared.test.values()]
 
     def _evaluation(self, pairs: Pairs, apart: int = 0) -> DataLoader[Batch]:
@@ -86,29 +86,29 @@ class TranslationData(pl.LightningDataModule):
         return self._loader(share, collate_fn=pairs.batch)
 
     def _rank(self) -> tuple[int, int]:
-        """Rank of this process and number of processes."""
+        """Returns the rank of this process and the number of processes."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
     def _loader(self, batches: Any, **options: Any) -> DataLoader[Batch]:
         on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
-        # A loader draws a seed when it starts. If it used the global generator, dropout would depend
-        # on the number of validations and restarts.
+        # A DataLoader draws a seed when it starts. With the global generator, each validation or restart
+        # would change the dropout masks that follow.
         generator = torch.Generator()
         return Loader(batches, batch_size=None, pin_memory=on_gpu, generator=generator, **options)
 
 
 class Loader(DataLoader[Batch]):
-    """A loader that Lightning treats as resumable; it needs no state except the trainer's update."""
+    """A DataLoader with an empty state, so that Lightning treats it as resumable."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Does nothing: `EpochSampler` starts at the trainer's update."""
+        """Does nothing, since `EpochSampler` starts at the trainer's update."""
 
 
 class EpochSampler(Sampler[int]):
-    """Indices of the micro-batches from the trainer's update to the end of its epoch."""
+    """Yields the indices of the micro-batches from the trainer's update to the end of the epoch."""
 
     def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
         self.trainer = trainer
@@ -124,10 +124,10 @@ class EpochSampler(Sampler[int]):
 
 
 class MicroBatches(Dataset[Batch]):
-    """This rank's share of all micro-batches, in order: item n belongs to update n // accumulate.
+    """This rank's share of all micro-batches; micro-batch n belongs to update n // accumulate.
 
     Lightning divides each loss by `accumulate`, and DDP averages the gradients of the ranks. The weight
-    of a batch undoes both divisions, so that the accumulated gradient is the gradient of the mean loss
+    of a batch cancels both divisions. The accumulated gradient is therefore the gradient of the mean loss
     over the sentences of the update.
     """
 
@@ -141,7 +141,7 @@ class MicroBatches(Dataset[Batch]):
         self.world = world
 
     def __len__(self) -> int:
-        """Micro-batches per epoch; Lightning's `overfit_batches` takes the first ones in order."""
+        """Returns the estimated number of micro-batches per epoch."""
         return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:
@@ -150,8 +150,8 @@ class MicroBatches(Dataset[Batch]):
         rows = self.schedule.share(update, micro, self.accumulate, self.rank, self.world)
         if len(rows):
             return self.train.batch(rows, self.world * self.accumulate / len(sentences))
-        # The other ranks wait for this rank's gradient. A sentence whose words are all masked gives a
-        # gradient of zero.
+        # This rank has no sentences, but must contribute a gradient for DDP. A sentence whose words are
+        # all masked gives a zero gradient.
         batch = self.train.batch(sentences[:1], 0.0)
         masked, none = torch.zeros_like(batch.target_mask), torch.zeros_like(batch.words)
         return batch._replace(target_mask=masked, rows=batch.rows[:0], words=none)

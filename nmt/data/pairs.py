@@ -1,4 +1,4 @@
-"""`Pairs`: the encoded sentence pairs of one split, by index."""
+"""`Pairs`: the encoded sentence pairs of one split, accessible by index."""
 
 from __future__ import annotations
 
@@ -18,29 +18,27 @@ from nmt.text.symbols import UNKNOWN
 
 Array = npt.NDArray[Any]
 
-WORDS = [f"{side}_words" for side in SIDES]  # columns with the numbers of words
+WORDS = [f"{side}_words" for side in SIDES]  # columns with word counts
 IDS = {side: f"{side}_ids" for side in SIDES}  # the columns that `encode` adds
 
 
 class Pairs:
-    """The pairs of one split, numbered from 0.
+    """The encoded pairs of one split, numbered from 0.
 
-    `pairs[i]` is a dictionary: `source` and `target` (lists of words), `source_ids` and
-    `target_ids` (int arrays, with END), and the other columns of the rows: `line` (index of the pair in
-    the original text, from 0), `alignment` (Pharaoh format, or None), and `target_text` (raw; None in
-    training pairs).
+    `pairs[i]` is a dictionary with `source` and `target` (lists of words), and `source_ids` and
+    `target_ids` (int arrays, with END). It also has `line` (index of the pair in the original text, from
+    0), `alignment` (Pharaoh format, or None) and `target_text` (raw text; None in training pairs).
 
     Args:
         name: `train`, `valid`, or the name of a test set.
-        rows: tokenised pairs (`nmt.data.preparation`) with their ids (`encode`), which may be
-            memory-mapped.
+        rows: tokenised pairs with the ids that `encode` adds; may be memory-mapped.
         vocabularies: the vocabularies that encoded source and target.
-        counts: statistics of the text, pairs that are too long included: `empty` (number of pairs
-            dropped because a side has no words), number of words and share of `<unk>` of each side; for
-            training text also the number of pairs that each filter drops and, if counted, of distinct
-            words of each side.
-        fingerprint: changes whenever a row may change.
-        max_words: maximum words of a side; pairs with a longer side are dropped. None: no maximum.
+        counts: statistics of the text, including pairs that are too long. `empty` is the number of pairs
+            dropped because a side has no words. The other entries are the number of words and the share
+            of `<unk>` of each side. Training text also has the number of pairs that each filter drops and, if counted,
+            the number of distinct words of each side.
+        fingerprint: digest of everything that determines the rows.
+        max_words: maximum words per side; pairs with a longer side are dropped. None: no maximum.
 
     Attributes:
         counts: `pairs` (number of kept pairs), `too_long` (dropped pairs), and the entries of the argument `counts`.
@@ -63,7 +61,7 @@ class Pairs:
         self.fingerprint = fingerprint
         self._batches = rows.to_batches()
         self._starts = np.cumsum([0, *map(len, self._batches)]).tolist()
-        # views without copies; reading row by row with pyarrow takes many times as long
+        # NumPy views of the ids, since reading single rows with pyarrow is many times slower
         self._ids = [
             [
                 (ids.offsets.to_numpy(), ids.values.to_numpy())
@@ -96,7 +94,7 @@ class Pairs:
         return map(self.__getitem__, range(len(self)))
 
     def ids(self, number: int) -> tuple[Array, Array]:
-        """Returns the ids of source and target of a pair, with END."""
+        """Returns the source ids and the target ids of a pair, with END."""
         batch, place = self._find(number)
         source, target = (ids[at[place] : at[place + 1]] for at, ids in self._ids[batch])
         return source, target
@@ -124,7 +122,7 @@ def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
 
 
 def count_words(rows: pa.Table) -> dict[str, Any]:
-    """Returns the number of words, and the share of UNKNOWN among ids without END, for each side."""
+    """Returns the number of words of each side, and the share of UNKNOWN in its ids (END excluded)."""
     counts = {}
     for side in SIDES:
         ids = pc.list_flatten(rows.column(IDS[side]))

@@ -1,9 +1,9 @@
 """Tokenises, filters and encodes text once, then reads it memory-mapped from the cache.
 
-The cache has two kinds of folders: `text-*` with a tokenised text, and `pairs-*` with filtered and
-encoded training text and its vocabularies. `data.max_length` is applied when a folder is opened, and
-development and test sets are encoded in memory. Runs that differ only in their maximum length or in
-these sets therefore share the cached training text.
+In the cache, each folder `text-*` holds a tokenised text. Each folder `pairs-*` holds a filtered and
+encoded training text and its vocabularies. `data.max_length` is applied after a folder is read.
+Development and test sets are encoded in memory. Runs that differ only in `data.max_length` or in these
+sets therefore share the cached training text.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class Prepared:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """Vocabularies, given or learnt from the filtered training text before `data.max_length` is applied."""
+        """The given vocabularies, or those learnt from filtered training pairs of any length."""
         return self.train.vocabularies
 
     @property
     def fingerprint(self) -> str:
-        """Identifies training and development text, tokenisation and vocabularies; not test sets."""
+        """Digest of training and development text, tokenisation and vocabularies, but not of test sets."""
         return digest(self.train.fingerprint, self.valid.fingerprint)
 
     def identified(self) -> dict[str, Any]:
-        """Returns the fingerprints for results.json: `training` (with development text) and `test`."""
+        """Returns the fingerprints of the training and development text, and of each test set, for results.json."""
         sets = {name: pairs.fingerprint for name, pairs in self.test.items()}
         return {"training": self.fingerprint, "test": sets}
 
@@ -102,10 +102,10 @@ def prepare(
 
     Args:
         data, tokenizer: sections of the configuration.
-        vocabularies: vocabularies of a trained model; None: learnt from the text.
+        vocabularies: vocabularies of a trained model; None: they are learnt from the text.
 
     Raises:
-        InputError: if the configuration or a text is wrong.
+        InputError: if the configuration or a text is invalid.
         RunError: if the disk is full.
     """
     texts = {"train": data.train, "valid": data.valid}
@@ -129,8 +129,8 @@ def tokenise_text(
     Returns:
         Rows with the columns `line` (index of the pair, from 0), `source` and `target` (tokens joined
         by spaces), `source_words` and `target_words` (numbers of tokens), `alignment`, and
-        `target_text` (raw; null in training text). Facts: `empty` (pairs dropped because a side has no
-        words) and `fingerprint` (changes whenever a row may change).
+        `target_text` (raw; null in training text). The facts are `empty` (number of pairs dropped
+        because a side has no words) and `fingerprint` (digest of everything that determines the rows).
 
     Raises:
         InputError: if the text is empty or cannot be read.
@@ -173,7 +173,7 @@ def _tokenise(
     keep_text: bool,
     numbered: tuple[int, Any],
 ) -> tuple[int, pa.RecordBatch]:
-    """Tokenises a chunk of a source; `numbered` holds the index of its first pair and the chunk.
+    """Tokenises a chunk of a text; `numbered` is the tuple (index of the first pair, chunk).
 
     Returns the number of pairs, and a row for each pair with words on both sides.
     """
@@ -225,7 +225,7 @@ def training_pairs(
     cap = data.max_length
     train = Pairs("train", rows, (source, target), counts, fingerprint, cap)
     if not len(train):
-        raise InputError(f"data.max_length={cap}: no training pair is that short on both sides")
+        raise InputError(f"data.max_length={cap}: no training pair is short enough on both sides")
     return train
 
 
@@ -243,7 +243,7 @@ def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str
     pairs share a hash is 4 in 100,000.
 
     Returns:
-        (rows,) bool, True if kept, and the number of dropped pairs by filter.
+        A (rows,) bool mask of the kept pairs, and the number of pairs that each filter drops.
     """
     kept = np.ones(len(rows), bool)
     dropped = {}

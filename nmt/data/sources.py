@@ -1,7 +1,7 @@
 """Finds the parallel text that a section of the configuration describes, and reads its pairs.
 
-The text is in line-aligned files, in a data set of the Hugging Face hub, or drawn from the built-in
-grammar. It is read in chunks, and never held in memory as a whole.
+The text comes from line-aligned files, a data set of the Hugging Face hub, or the built-in grammar. It is
+read in chunks, so that it does not have to fit into memory.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from nmt.text.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
-# Maximum words of each bucket of `grammar: by_length`; other values would change the corpus.
+# Maximum words of each length bucket of the corpus `grammar: by_length`
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
-# Seeds of the built-in corpus. Test sets have their own seed, since settings of the laptop regime were
+# Seeds of the built-in corpus. Test sets use another seed, since hyperparameters of the laptop regime were
 # chosen on test sets of seed 1.
 SEED, TEST_SEED = 1, 2
 SIDES = ("source", "target")
 CHUNK = 1_000  # pairs per chunk
 
-# Source and target (raw text, or tokens separated by spaces), and links in Pharaoh format
+# Source, target (raw text, or tokens separated by spaces) and alignment in Pharaoh format
 Pair = tuple[str | None, str | None, str | None]
 
 
 class Source(NamedTuple):
-    """A parallel text that has not been read yet.
+    """A parallel text that is read in chunks.
 
     Attributes:
-        identity: digest of everything that its pairs depend on.
+        identity: digest of everything that determines the pairs.
         chunks: parts of the text, of CHUNK pairs each; the last one may be shorter.
-        read: returns the pairs of a chunk; may be slow, so several processes call it.
+        read: returns the pairs of a chunk; several processes call it, since it may be slow.
     """
 
     identity: str
@@ -54,17 +54,17 @@ def digest(*values: Any) -> str:
 def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     """Opens the text of a section of the configuration.
 
-    `key` is the name of the section, such as `data.test.mine`; it selects the grammar's split.
+    `key` is the name of the section, such as `data.test.mine`. It also selects the split of the grammar.
 
     Raises:
-        InputError: if the section names no text, two texts, or a text that cannot be opened.
+        InputError: if the section names no text or two texts, or if the text cannot be opened.
     """
     start = text.skip or 0
     stop = None
     if text.pairs:
         stop = start + text.pairs
     if text.alignment and not text.tokenised:
-        raise InputError(f"{key}.alignment: links are indices of words; type {key}.tokenised=true")
+        raise InputError(f"{key}.alignment: links need tokenised text; type {key}.tokenised=true")
     if text.source and text.grammar:
         raise InputError(f"{key}: source and grammar exclude each other; type data=text")
     if text.grammar:
@@ -103,7 +103,7 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
 
 
 def _spelling(file: Path) -> Path:
-    """Returns the file, or its compressed form if only that exists."""
+    """Returns `file`, or its compressed version if only the compressed version exists."""
     compressed = (file.with_name(file.name + ending) for ending in ENDINGS)
     return next((path for path in (file, *compressed) if path.is_file()), file)
 
@@ -115,11 +115,11 @@ def _chunks(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: int | None) -> Source:
-    """Opens a split of a data set: one that `save_to_disk` saved, one in the library's cache, or one on the hub.
+    """Opens a split of a data set: saved with `save_to_disk`, cached by `datasets`, or on the hub.
 
     The data set has one column per language, or a column `translation` with an entry per language.
     """
-    import datasets  # the import takes more than a second
+    import datasets  # this import takes more than a second
 
     arguments = {"split": "train", **(text.hub or {})}
     folder = Path(str(arguments.get("path"))).expanduser()
@@ -129,10 +129,10 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # depends on a saved set's content or a published set's commit: the same on every machine
+        # the same on every machine, since it depends only on the data or on the commit in the hub
         fingerprint = rows._fingerprint
         rows = rows.flatten()
-    except Exception as error:  # the library raises many types
+    except Exception as error:  # the library raises many types of exceptions
         local = [f"{text.files[0]}.{language}" for language in data.languages] if text.files else []
         hint = f"; or type data.root=FOLDER with {' and '.join(local)}" if local else ""
         raise InputError(
@@ -163,7 +163,7 @@ def _open_grammar(
             "French; type data=text for your own files"
         )
     if stop is None:
-        raise InputError(f"{key}.pairs: missing; the number of pairs to draw from the grammar")
+        raise InputError(f"{key}.pairs: missing; type the number of pairs to draw")
     split = {"data.train": "train", "data.valid": "valid"}.get(key, "test")
     by_length, reverse = text.grammar == "by_length", data.languages[0] == "fr"
     seed = TEST_SEED if split == "test" else SEED
@@ -175,7 +175,7 @@ def _open_grammar(
 def _draw(
     numbers: Sequence[int], seed: int, split: str, by_length: bool, reverse: bool
 ) -> list[Pair]:
-    """Draws the pairs with these numbers from the grammar; `by_length`: equally many per bucket."""
+    """Draws the pairs with these numbers from the grammar; `by_length` draws equally many per length bucket."""
     pairs = [
         grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
         if by_length

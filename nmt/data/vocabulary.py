@@ -1,8 +1,7 @@
 """The special symbols and the vocabularies: a shortlist of words, or subwords.
 
-Id 0 ends a sentence (`</s>`), id 1 stands for every word outside the shortlist (`<unk>`), and words or
-subwords follow. These two ids are never parsed from text: a word `<unk>` in the text is an ordinary
-word.
+Id 0 (`</s>`) marks the end of a sentence, and id 1 (`<unk>`) stands for every word outside the shortlist.
+The ids of words or subwords start at 2. If a text contains `</s>` or `<unk>`, these are ordinary words.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from nmt.text.symbols import END, END_SYMBOL, SPECIAL, UNKNOWN, UNKNOWN_SYMBOL
 
-WORDS = "words"  # `Vocabulary.kind` of a shortlist of words
+WORDS = "words"  # `kind` of `WordVocabulary`
 SPACE = re.compile(r"\s")
 WORD_START = "Ġ"
 DECODER = decoders.ByteLevel()
@@ -33,7 +32,7 @@ class Vocabulary(ABC):
         self._symbols = [*SPECIAL, *symbols]
 
     def __len__(self) -> int:
-        """Number of ids, including the two special ones."""
+        """Returns the number of ids, including the two special ids."""
         return len(self._symbols)
 
     @abstractmethod
@@ -42,7 +41,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
-        """Yields the word of each group of ids (None for UNKNOWN), and the number of its ids."""
+        """Groups ids into words; yields each word (None for UNKNOWN) and the number of its ids."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -53,11 +52,11 @@ class Vocabulary(ABC):
         return mark_unknown(self.words_of(ids))
 
     def words_of(self, ids: Iterable[int]) -> list[str | None]:
-        """Returns the words before the first END; None for UNKNOWN, but not for a word `<unk>`."""
+        """Returns the words before the first END; UNKNOWN becomes None."""
         return [word for word, _ in self._words(until_end(ids))]
 
     def word_index(self, ids: Iterable[int]) -> list[int]:
-        """Returns for each id the index of its word; END counts as a word."""
+        """Returns the index of the word to which each id belongs; END counts as a word."""
         return [
             number for number, (_, length) in enumerate(self._words(ids)) for _ in range(length)
         ]
@@ -97,9 +96,9 @@ class WordVocabulary(Vocabulary):
 
 
 def rank_words(sentences: Iterable[str]) -> list[str]:
-    """Returns all words of tokenised sentences by decreasing frequency, then by code points.
+    """Returns the distinct words of sentences, sorted by decreasing frequency and then by code points.
 
-    Tokens are separated by spaces. The first N words form a shortlist.
+    Words are separated by spaces. The first N distinct words form a shortlist of size N.
     """
     counts: Counter[str] = Counter()
     for sentence in sentences:
@@ -108,11 +107,10 @@ def rank_words(sentences: Iterable[str]) -> list[str]:
 
 
 class BpeVocabulary(Vocabulary):
-    """Subwords by byte-pair encoding of one language, or of both (`tokenizer=bpe`).
+    """The subwords of byte-pair encoding, for one language or for both (`tokenizer=bpe`).
 
-    Merges start from bytes, so that no word is unknown and every word is restored exactly. The first
-    subword of a word starts with `Ġ`, which stands for the space before it; merges never cross the
-    boundary of a word.
+    Merges start from bytes, so that every word can be encoded and decoded exactly. The first subword of a
+    word starts with `Ġ`, which stands for the preceding space. Merges never cross word boundaries.
 
     Args:
         model: the model in the JSON format of `tokenizers`.
@@ -156,8 +154,8 @@ class BpeVocabulary(Vocabulary):
     def _words(self, ids: Iterable[int]) -> Iterator[tuple[str | None, int]]:
         """See `Vocabulary._words`.
 
-        Ids that a model generates can decode to half a character or to nothing. Such a word contains
-        U+FFFD, so that each group of ids stays one word.
+        A model may generate ids that decode to invalid UTF-8, to white space or to no text. U+FFFD replaces
+        these, so that each group of ids is exactly one word.
         """
         ids = [int(index) for index in ids]
         starts = [
@@ -188,7 +186,7 @@ def load_vocabulary(state: dict[str, Any]) -> Vocabulary:
 
 
 def mark_unknown(words: Iterable[str | None]) -> list[str]:
-    """Replaces each None, which is an unknown word in `Vocabulary.words_of`, by `<unk>`."""
+    """Replaces each None, which `Vocabulary.words_of` returns for an unknown word, with `<unk>`."""
     return [UNKNOWN_SYMBOL if word is None else word for word in words]
 
 

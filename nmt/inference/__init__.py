@@ -1,1 +1,1 @@
-"""Applies trained models: force-decoding, test sets, translation, streams of lines."""
+"""Applies trained models: translates and scores sentences and test sets."""

@@ -1,11 +1,12 @@
-"""Exports a trained model for the page: `live.bin` in the run folder.
+"""Exports a trained model to `live.bin` in the run folder; the run's HTML page translates with the model.
 
-The file is compressed (deflate). It starts with one line of JSON, with the keys `model`, `scoring`,
-`state_input`, `languages`, `rules` (how Moses tokenises the source and detokenises the target language),
-`search`, `source_vocabulary`, `target_vocabulary`, `dictionary`, and `tensors` (checkpoint name and shape
-of each weight). A vocabulary has the `kind` words, with `words`, or bpe, with `subwords` and `merges`; word
-or subword i has the id i + 2. The line is followed by the entries of all matrices, as signed bytes; and
-then, for each tensor, by the scales of its rows (matrix) or its entries (vector), as 32-bit floats.
+The file is compressed (deflate). Its first line is a JSON object with the keys `model`, `scoring`,
+`state_input`, `languages`, `rules` (Moses rules to tokenise the source and detokenise the target),
+`search`, `source_vocabulary`, `target_vocabulary`, `dictionary`, and `tensors` (checkpoint name and shape of
+each weight). A vocabulary of kind `words` has the list `words`. A vocabulary of kind `bpe` has the lists
+`subwords` and `merges`. Word or subword i has the id i + 2. After the JSON line, the file holds the entries
+of all matrices as signed bytes. 32-bit floats follow for each tensor: the scale of each row of a matrix, or
+the entries of a vector.
 """
 
 from __future__ import annotations
@@ -113,14 +114,14 @@ def live_model(trained: Model) -> bytes | str:
 
 
 def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds a matrix (m, n) to code * scale: int8 codes (m, n), and a scale (m,) for each row."""
+    """Quantises a matrix (m, n) to int8 codes (m, n) and a scale (m,) per row; matrix ≈ codes * scale."""
     scale = np.abs(matrix).max(1) / 127
     divisor = np.where(scale > 0, scale, 1.0)[:, None]
     return np.rint(matrix / divisor).astype(np.int8), scale
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """Converts a vocabulary to the page's format; None for a class that the page does not know."""
+    """Converts a vocabulary to the page's format; returns None for a class that the page does not support."""
     if isinstance(vocabulary, WordVocabulary):
         return {"kind": "words", "words": list(vocabulary.words)}
     if not isinstance(vocabulary, BpeVocabulary):

@@ -30,7 +30,7 @@ def load_model(
     precision: str | None,
     trust: Sequence[str],
 ) -> Model:
-    """Loads a model; arguments and errors as `nmt.load`."""
+    """Loads a model; see `nmt.load` for the arguments and errors."""
     members = read_members(as_list(path), as_list(trust))
     config = copy.deepcopy(members[0].config)
     config.trainer["accelerator"] = accelerator
@@ -41,7 +41,7 @@ def load_model(
 
 
 def load_for_command(composed: LinesConfig) -> Model:
-    """Loads the model for `nmt.translate` or `nmt.score`, which override the stored configuration."""
+    """Loads the model for `nmt.translate` or `nmt.score`, and applies the command's overrides."""
     members = read_members(as_list(composed.checkpoint), composed.trust)
     config, _ = apply_overrides(
         members[0].config, members[0].about["overrides"], composed, HydraConfig.get().overrides.task
@@ -50,7 +50,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
-    """Builds the model on the given accelerator; the stored accelerator may not exist here."""
+    """Builds the model on the GPU or CPU of this machine; raises InputError if the accelerator does not exist."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = set_threads(config.threads, chosen, config.model.hidden)
@@ -60,13 +60,13 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
 
 
 def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
-    """Reads one checkpoint, or several, which are the members of an ensemble.
+    """Reads one checkpoint, or the checkpoints of an ensemble.
 
-    For a run folder, its best checkpoint is read; an artifact of W&B is downloaded.
+    If the path is a run folder, reads its best checkpoint. A W&B artifact is downloaded.
 
     Raises:
-        InputError: as `read_checkpoint`, if no checkpoint is named, or if the members' vocabularies,
-            languages or tokenizers differ.
+        InputError: if no checkpoint is named, if `read_checkpoint` fails, or if the members differ in
+            vocabularies, languages or tokenizer.
     """
     members = [read_checkpoint(_path_of(str(file)), trust) for file in named]
     if not members:
@@ -76,13 +76,13 @@ def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list
         if _language_of(other) != _language_of(first):
             raise InputError(
                 f"checkpoint={other.path}: its vocabularies, languages or tokenizer differ from "
-                f"{first.path}; an ensemble averages word by word"
+                f"{first.path}; the members of an ensemble must share them"
             )
     return members
 
 
 def _language_of(checkpoint: Checkpoint) -> list[Any]:
-    """Returns what all members of an ensemble must share."""
+    """Returns the settings that all members of an ensemble must share."""
     config = checkpoint.config
     states = [vocabulary.state() for vocabulary in checkpoint.vocabularies]
     return [*states, config.data.languages, config.tokenizer]
@@ -114,7 +114,7 @@ def download(name: str) -> Path:
         folder = get_cache_dir() / "nmt" / re.sub(r"\W", "_", name) / str(artifact.version)
         folder.mkdir(parents=True, exist_ok=True)
         return Path(entry.download(root=str(folder), skip_cache=True))
-    except Exception as error:  # network, key, rights, name or number of files
+    except Exception as error:  # such as network errors or a wrong name
         raise InputError(f"checkpoint={name}: not downloaded: {first_line(error)}") from error
 
 
@@ -145,13 +145,13 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces attention weights as `kind` (`evaluation.attention`) says; InputError if that is impossible."""
+    """Replaces the attention weights as `evaluation.attention` (`kind`) requires; may raise InputError."""
     context = network.decoder.context
     if kind == "as_trained":
         return
     if not isinstance(context, Attention) or isinstance(context, LocalAttention):
         raise InputError(
-            f"checkpoint={checkpoint}: has no attention, or local attention, whose weights cannot be "
-            f"replaced; leave out evaluation.attention={kind}"
+            f"checkpoint={checkpoint}: cannot replace the weights of local attention, or of a model "
+            f"without attention; leave out evaluation.attention={kind}"
         )
     network.decoder.context = Intervention(context, kind)

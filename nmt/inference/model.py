@@ -1,10 +1,10 @@
 """`Model`: a trained model that translates, scores and encodes sentences (`nmt.load`).
 
 The evaluation of test sets, `nmt.translate`, `nmt.score` and Python programs use this class. `Model.search`
-finds the hypotheses of a batch of sentences, `Model.force_decode` computes likelihoods and attention, and
-`Model.describe` turns hypotheses into sentences with likelihoods and attention.
+finds the hypotheses of a batch of sentences. `Model.force_decode` computes likelihoods and attention.
+`Model.describe` converts hypotheses to `ScoredSentence`s.
 
-Legend: S source and T target symbols, both with `</s>`; J source and I target words, without `</s>`.
+Shapes: S source and T target symbols, both with `</s>`; J source and I target words, without `</s>`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 
-RUNNERS_UP = 5  # symbols that the page lists per step besides the chosen symbol
+RUNNERS_UP = 5  # number of alternative symbols that the page lists per step
 
 Words = Sequence[str]
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class Model:
     Attributes:
         network: the `torch.nn.Module`, in evaluation mode.
         source, target: the vocabularies.
-        config: the configuration; `search`, `evaluation`, languages, precision and threads are used.
+        config: the configuration, of which `search`, `evaluation`, languages, precision and threads are used.
         dictionary: translations of source words, for `search.replace_unk=dictionary`.
         checkpoints: the checkpoint file, or the files of an ensemble.
     """
@@ -85,18 +85,18 @@ class Model:
         attention: bool = True,
         **search: Any,
     ) -> ScoredSentence | list[ScoredSentence]:
-        """Returns the best translation of each sentence, in order; a single string gives a single result.
+        """Returns the best translation of each sentence, in order, or a single result for a single string.
 
         Args:
             sentences: ordinary text, one sentence per string.
-            beam: hypotheses kept per sentence (`search.beam_size`); None: as in the checkpoint.
-            nbest: number of translations in `ScoredSentence.nbest`; a smaller beam size is replaced by it.
+            beam: beam size (`search.beam_size`); None: as in the checkpoint.
+            nbest: number of translations in `ScoredSentence.nbest`; a smaller beam size is raised to `nbest`.
             tokenised: whether the sentences are tokens separated by spaces.
             attention: whether to compute attention and the words' log-probabilities by teacher forcing.
-            search: other keys of the section `search`, such as `length_penalty=0.6`.
+            search: other keys of the configuration section `search`, such as `length_penalty=0.6`.
 
         Raises:
-            InputError: if a key of `search` is unknown or its value is out of bounds; the message names it.
+            InputError: if a key of `search` is unknown or its value is out of bounds.
             RunError: if a probability is NaN.
         """
         model = self.searching(beam_size=beam, nbest=nbest, **search)
@@ -123,7 +123,7 @@ class Model:
         """Returns the log-probabilities and alignments of given translations, in order.
 
         Args:
-            pairs: (source, target), ordinary text, one sentence per string. A target word outside the
+            pairs: pairs (source, target) of sentences as ordinary text. A target word outside the
                 vocabulary has the probability of `<unk>`.
             tokenised: whether the sentences are tokens separated by spaces.
 
@@ -149,14 +149,15 @@ class Model:
     def encode(
         self, sentences: Sequence[str], *, tokenised: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns the encoder's vectors for each sentence; arguments as `translate`.
+        """Returns the encoder's vectors for each sentence; see `translate` for the arguments.
 
         Returns:
-            For each sentence, its annotations (S, A), one per symbol including `</s>`, and the vector
-            (H,) from which s_0 is computed. The decoder of RNNencdec reads only this vector.
+            The annotations (S, A) and a summary vector (H,) of each sentence. Each symbol, including
+            `</s>`, has an annotation. The decoder computes s_0 from the summary vector. The decoder of
+            RNNencdec does not use the annotations.
 
         Raises:
-            TypeError: for an ensemble, whose models have different vectors.
+            TypeError: for an ensemble, since its models have different encoders.
         """
         network = self.network
         if not isinstance(network, Network):
@@ -176,10 +177,10 @@ class Model:
         return self.map_sentences(list(map(len, ids)), work)
 
     def searching(self, **search: Any) -> Model:
-        """Returns the model with changed keys of the section `search`; keys with value None are ignored.
+        """Returns a copy of the model with changed keys of the section `search`; ignores keys with value None.
 
         Raises:
-            InputError: as `translate`, and if the settings need a dictionary that the checkpoint lacks.
+            InputError: as `translate`, or if the checkpoint does not have a dictionary that the settings require.
         """
         changes = {key: value for key, value in search.items() if value is not None}
         values = dataclasses.asdict(self.config.search) | changes
@@ -188,7 +189,7 @@ class Model:
         if settings.replace_unk == "dictionary" and self.dictionary is None:
             raise InputError(
                 f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; "
-                "training with attention and tokenizer=words learns one; or use copy"
+                "train with attention and tokenizer=words to learn one, or use copy"
             )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))
 
@@ -202,14 +203,14 @@ class Model:
     ) -> list[Result]:
         """Applies `work` to batches of sentences of similar length; returns results in sentence order.
 
-        The longest sentences come first. The batches are the same for any number of ranks. On a CPU
-        each thread computes its own batches, which changes no result. No gradients are computed; the
-        precision is `trainer.precision`.
+        The longest sentences come first. The batches are the same for any number of ranks. On a CPU,
+        each thread computes whole batches, so that the results do not depend on the number of threads. No
+        gradients are computed. The precision is `trainer.precision`.
 
         Args:
             work: maps the indices of a batch's sentences to one result per sentence.
             advance: called after each batch with the number of sentences finished since the last call.
-            shared: whether each rank computes a share of the sentences; every rank returns all results.
+            shared: whether to split the sentences among the ranks; every rank returns all results.
         """
         options = self.config.trainer
         threads = self.config.threads
@@ -249,12 +250,12 @@ class Model:
     ) -> list[ScoredSentence]:
         """Computes likelihood and attention of given translations by teacher forcing.
 
-        The log-probability of a word is the sum over its subwords. `text` stays empty.
+        The log-probability of a word is the sum over its subwords. `text` is left empty.
 
         Args:
             sources: words of each sentence.
             targets: ids of each translation, with END.
-            runners_up: whether to list the most probable other symbols, which computes the logits again.
+            runners_up: whether to list the most probable alternative symbols; computes the logits again.
 
         Raises:
             RunError: if a probability is NaN.
@@ -277,7 +278,7 @@ class Model:
         results = []
         for n, (words, source, target) in enumerate(zip(sources, ids, targets, strict=True)):
             index = self.target.word_index(target)
-            first = first_symbols(index)  # first symbol of each word
+            first = first_symbols(index)  # index of the first symbol of each word
             log_p = -nll[n, : len(target)].astype(np.float64)
             sentence = ScoredSentence(
                 source=list(words),
@@ -307,13 +308,13 @@ class Model:
         attended: Collection[int] = (),
         runners_up: bool = False,
     ) -> list[ScoredSentence]:
-        """Turns hypotheses into sentences, with `<unk>` replaced as `search.replace_unk` says.
+        """Converts hypotheses to sentences, and replaces `<unk>` according to `search.replace_unk`.
 
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses that are force-decoded to obtain attention, log-probabilities
-                of words and `runners_up`. Hypotheses whose `<unk>` is replaced always are.
+            attended: indices of the hypotheses to force-decode, for attention, log-probabilities of words
+                and `runners_up`. Hypotheses with an `<unk>` to replace are always force-decoded.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search
@@ -343,7 +344,7 @@ class Model:
         return results
 
     def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
-        """Splits lines of the source (side 0) or target language into words."""
+        """Splits lines of the source (side 0) or target (side 1) language into words."""
         side_tokeniser = tokenisers(self.config.data, self.config.tokenizer)[side]
         return [split(line) if tokenised else side_tokeniser.tokenise(line) for line in lines]
 

@@ -1,4 +1,4 @@
-"""`ScoredSentence`: a translation with its log-probability and alignment. Replaces unknown words."""
+"""`ScoredSentence`: a translation with its log-probability and alignment."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
 from nmt.text.symbols import END_SYMBOL
 
-REPR_WIDTH = 100  # maximum number of characters in a line of the terminal
+REPR_WIDTH = 100  # maximum characters per line of `repr`
 
 
 @dataclass(eq=False, repr=False)
 class ScoredSentence:
-    """A target sentence with its log-probability; I target words, J source words.
+    """A target sentence of I words and its log-probability, given a source sentence of J words.
 
     Attributes:
         source: the J source words, without `</s>`.
         tokens: the I target words, without `</s>`.
         text: the target sentence as ordinary text.
-        log_probability: log p(text | source) in nats, including `</s>`. NaN for an empty line, which
-            is not translated.
-        symbols: number of predicted symbols: words or subwords, and `</s>`.
+        log_probability: log p(text | source) in nats, including `</s>`. NaN for an empty source
+            sentence, which is not translated.
+        symbols: number of predicted symbols (words or subwords), including `</s>`.
         unknown: positions of the `<unk>` symbols that are not replaced.
         word_log_probabilities: (I + 1,) log p of each word and of `</s>`, in nats; None if not computed.
-        weights: (I + 1, J + 1) attention weights; row i holds the weights α_ij of the step that
-            predicts word i (equation 6 of the paper's section 3.1) and sums to 1. The last row and the
-            last column belong to `</s>`. None without attention.
-        log_normaliser: (I + 1,) log Z_i, with e_ij = log α_ij + log Z_i; None without attention.
-        runners_up: (I + 1,) lists of the most probable other symbols, with log-probabilities.
-        nbest: the best translations, starting with this one; empty if the translation was given.
+        weights: (I + 1, J + 1) attention weights α_ij (equation 6 of the paper's section 3.1). Row i
+            belongs to the step that predicts word i, and sums to 1. The last row and the last column
+            belong to `</s>`. None without attention.
+        log_normaliser: (I + 1,) log Z_i of the softmax over scores e_ij, so e_ij = log α_ij + log Z_i.
+            None without attention.
+        runners_up: (I + 1,) lists of the most probable alternative symbols, with log-probabilities.
+        nbest: the best translations, starting with this one; empty for a given translation.
     """
 
     source: list[str]
@@ -51,7 +52,7 @@ class ScoredSentence:
 
     @property
     def links(self) -> str:
-        """Links j-i from source word j to target word i, both counted from 0; empty without attention."""
+        """Alignment links j-i from source word j to target word i (from 0); empty without attention."""
         return "" if self.weights is None else format_links(hard_links(self.weights))
 
     def row(self, number: int, reference: list[str] | None = None) -> Record:
@@ -95,7 +96,7 @@ class ScoredSentence:
 
 
 class ScoredSentences(list[ScoredSentence]):
-    """A list that notebooks show as HTML."""
+    """A list of sentences that notebooks display as HTML."""
 
     def _repr_html_(self) -> str:
         from nmt.report.notebook import sentences_html
@@ -109,15 +110,15 @@ def replace_unknown_words(
     source: Sequence[str],
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Replaces each `<unk>` by the source word of largest weight, or by its translation in `dictionary`.
+    """Replaces each `<unk>` with the source word of largest weight, or with its translation in `dictionary`.
 
-    See Luong et al. (2015). `<unk>` stays if the source has no words or the model has no attention.
+    See Luong et al. (2015). `<unk>` is kept if the source has no words or the model has no attention.
 
     Args:
         words: (I,) words of a translation, without `</s>`; None for `<unk>`.
         weights: (I + 1, J + 1) attention weights.
         source: (J,) words of the source text, including words outside the shortlist.
-        dictionary: translations of source words; words without one, such as names, are copied.
+        dictionary: translations of source words; words without a translation, such as names, are copied.
 
     >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
     >>> replace_unknown_words(["le", None], attention, ["the", "cat"])

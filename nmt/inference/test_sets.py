@@ -1,8 +1,8 @@
 """The test protocol: translates and scores test sets, and writes the files of a run.
 
-Every reference is force-decoded, and every sentence is translated. If the shortlists have all
-words of a pair, its source is translated again with `<unk>` forbidden. Each of N ranks takes every N-th batch;
-no batch or result depends on N.
+Every reference is force-decoded, and every source sentence is translated. If the shortlists contain all
+words of a pair, the source sentence is translated again with `<unk>` forbidden. Each of N ranks takes every
+N-th batch. Batches and results do not depend on N.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ log = logging.getLogger(__name__)
 
 Row = dict[str, Any]  # a row of scores.csv
 Sets = Mapping[str, list[Record]]  # records of the sentences, by name of the test set
-# Maps the sentences and the name of a test set to records with translations. Some records also hold
-# `alignment`, a row of `alignments/<set>.jsonl`.
+# Function that maps the sentences and the name of a test set to records with translations. Some records
+# also have the key `alignment`, a row of `alignments/<set>.jsonl`.
 System = Callable[[list[Record], str], list[Record]]
 
 
 def held_out_splits(
     config: Config, vocabularies: Vocabularies, names: Sequence[str]
 ) -> Iterator[Pairs]:
-    """Yields the test sets `names` of `data.test`, or all if `names` is empty, encoded with the vocabularies.
+    """Encodes and yields the named test sets, or all test sets of `data.test` if `names` is empty.
 
     Raises:
         InputError: if there is no test set, if a name is unknown, or if a text cannot be read.
@@ -73,7 +73,7 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
 
     Raises:
         InputError: if a gold alignment does not fit its pair, if a document has no name, or if a file of
-            documents is missing or too short.
+            document names is missing or too short.
     """
     sets = {}
     for split in splits:
@@ -87,7 +87,7 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
 
 
 def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
-    """Adds to each sentence the name of its document: the line of `file` with the sentence's line number."""
+    """Adds the name of its document to each sentence; line n of `file` holds the name for line n of the text."""
     names = list(read_lines(check_file(file, key)))
     for sentence in sentences:
         if sentence["line"] > len(names):
@@ -96,13 +96,13 @@ def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
             )
         sentence["document"] = names[sentence["line"] - 1]
         if not sentence["document"].strip():
-            raise InputError(f"{file}:{sentence['line']}: empty; name the document of this line")
+            raise InputError(f"{file}:{sentence['line']}: empty; each line must name a document")
 
 
 def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
-    """Returns records of the sentences of a test set, for any system to translate.
+    """Returns a record of each sentence of a test set, without a translation.
 
-    The gold links of a sentence, if any, are in the key `gold`, which is not written to files.
+    If a sentence has gold links, they are in the key `gold`, which is not written to files.
     """
     shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
@@ -124,11 +124,11 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
 
 @dataclass
 class Evaluated:
-    """What an evaluation wrote; empty on ranks above 0.
+    """The results of an evaluation; empty on ranks above 0.
 
     Attributes:
         scores: rows of `scores.csv`.
-        translations, alignments: records by test set, as in their files.
+        translations, alignments: records by test set, as written to the folders of these names.
     """
 
     scores: list[Row] = field(default_factory=list)
@@ -137,13 +137,13 @@ class Evaluated:
 
 
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
-    """Translates and scores each test set, and its sentences joined to longer inputs (`stress`).
+    """Translates and scores each test set; with `stress`, also inputs that join several sentences.
 
     Every rank translates its share of the sentences.
 
     Args:
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
-        translate: `translate_set` with a model, or another system.
+        translate: translates a test set, like `translate_set` with a given model.
     """
     stress = config.stress
     resamples = config.evaluation.resamples
@@ -173,17 +173,17 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Eva
                 together = cut_outputs(used, outputs, size, target_tokeniser.detokenise)
                 keep(joined, together)
                 losses = list(position_losses(joined, alone, together, resamples))
-                log.info("%s: %.2f BLEU less than alone", joined, losses[0]["value"])
+                log.info("%s: %.2f BLEU less than for single sentences", joined, losses[0]["value"])
                 found.scores += losses
     return found
 
 
 def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[Record]:
-    """Force-decodes and translates every sentence of a test set, with the model on the rank's device.
+    """Force-decodes and translates every sentence of a test set.
 
     Returns:
-        On every rank, the record of each sentence (`nmt.evaluation.records`), in the order of the set.
-        The records of `report.sentences` chosen sentences also hold `alignment`, for the page.
+        The record of each sentence (`nmt.evaluation.records`), in order, on every rank. Records of the
+        sentences that the page shows (`report.sentences`) also have the key `alignment`.
     """
     config = model.config
     edges = list(model.config.evaluation.edges or ())
@@ -226,7 +226,7 @@ def decode(model: Model, sentences: Sequence[Record], kept: set[int]) -> list[Re
 
 def _translation(sentence: Record, translation: ScoredSentence) -> Record:
     words: list[str | None] = list(translation.tokens)
-    for index in translation.unknown:  # None matches no reference word
+    for index in translation.unknown:  # so that `<unk>` matches no reference word
         words[index] = None
     return {
         "hypothesis": translation.tokens,
@@ -238,7 +238,7 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """Returns the NLL of a reference, and the entropy, weight on `</s>` and link counts of its attention."""
+    """Returns the NLL of a reference, and the entropy, `</s>` weight and link counts of its attention."""
     record: Record = {"nll": -forced.log_probability}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())

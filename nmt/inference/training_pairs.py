@@ -1,4 +1,4 @@
-"""Applies a trained model to training pairs: computes their likelihood, and learns a dictionary."""
+"""Applies a trained model to training pairs, to compute their likelihood or to learn a dictionary."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# The links of a source word are counted in at least this many pairs, or in all if it is in fewer.
-OCCURRENCES = 10  # more would hardly change the result
+# A dictionary entry is learnt from at least 10 pairs with the source word. A rarer word uses all its pairs.
+OCCURRENCES = 10  # more pairs would hardly change the dictionary
 
 Advance = Callable[[int], object]  # called with the number of finished pairs
 
 
 def training_sample(train: Pairs, pairs: int) -> Rows:
-    """Returns indices of training pairs, evenly spaced: the same pairs for every run on a text."""
+    """Returns evenly spaced indices of training pairs, which are the same in each run on a text."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
 
 def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None) -> float:
-    """Returns on every rank the mean NLL of the pairs `rows` of `train`, in nats per sentence."""
+    """Returns the mean NLL of the pairs `rows` of `train`, in nats per sentence, on every rank."""
 
     def work(indices: list[int]) -> list[float]:
         batch = train.batch(rows[indices]).move_to(model.network.device)
@@ -40,16 +40,17 @@ def mean_nll(model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _
 def learn_dictionary(
     model: Model, train: Pairs, rows: Rows, advance: Advance = lambda _: None
 ) -> dict[str, str]:
-    """Returns on every rank, for each source word, the target word that attention links to it most often.
+    """Maps each source word to the target word that attention links to it most often.
 
-    The words include words outside the shortlists. The model must have attention, and must not use subwords.
+    Every rank returns the same dictionary. It includes words outside the shortlists. The model must have
+    attention, and must not use subwords.
     """
     network = model.network
-    assert isinstance(network, Network)  # not an ensemble: the model was just trained
+    assert isinstance(network, Network)  # a model that was just trained is not an ensemble
 
     def work(indices: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
         batch = train.batch(rows[indices]).move_to(network.device)
-        # Not network(batch), which would spend most of its time on the probabilities of words.
+        # `network(*batch.pairs)` would also compute word probabilities, which takes most of the time.
         memory = network.encode(batch.source, batch.source_mask)
         _, attention, _ = network.decoder(batch.target, batch.target_mask, memory)
         assert attention is not None
@@ -67,10 +68,10 @@ def learn_dictionary(
 
 
 def pairs_of_rare_words(pairs: Pairs, rows: Rows, occurrences: int = OCCURRENCES) -> Rows:
-    """Selects the `rows` (indices of `pairs`) that a dictionary needs, in order.
+    """Selects the `rows` (indices of `pairs`) from which to learn a dictionary.
 
-    A pair is skipped if each of its source words is already in `occurrences` of the chosen pairs.
-    Most pairs of a corpus are skipped.
+    A pair is skipped if each of its source words already occurs in `occurrences` selected pairs. Most
+    pairs of a corpus are skipped.
     """
     seen: Counter[str] = Counter()
     kept = []
@@ -88,15 +89,15 @@ def count_links(
     """Returns the target word that each source word is most often linked to.
 
     Args:
-        pairs: source words, target words and links (source word, target word) of each sentence.
+        pairs: source words, target words and links (source index, target index) of each sentence pair.
 
     Returns:
-        The target word by source word; of equally frequent words, the first in character order.
+        The target word of each source word; of equally frequent target words, the first in sorted order.
 
     >>> count_links([(["red", "cat"], ["chat", "rouge"], [(0, 1), (1, 0)])])
     {'red': 'rouge', 'cat': 'chat'}
     """
     counts = Counter((source[j], target[i]) for source, target, links in pairs for j, i in links)
-    # A dict keeps the last entry of a source word, which is its most frequent translation.
+    # With counts in increasing order, the dict keeps the most frequent translation of each source word.
     ranked = sorted(counts, key=lambda link: link[1], reverse=True)
     return dict(sorted(ranked, key=counts.__getitem__))

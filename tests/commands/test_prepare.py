@@ -25,5 +25,5 @@ class TestPrepare:
     def test_the_text_of_a_run_is_not_that_of_the_defaults(self, program):
         ended = program("prepare", "resume=outputs/mine")
         assert ended.code == 2
-        assert ended.err.startswith("nmt: resume=outputs/mine: nmt.train prepares the text")
+        assert ended.err.startswith("nmt: resume=outputs/mine: nmt.prepare does not read a run")
         assert ended.out == ""

@@ -196,7 +196,7 @@ def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
         config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
     assert config.search.beam_size == 3
     assert config.callbacks == stored.callbacks
-    assert "+mine=short: keys of the training run stay: callbacks.mine" in caplog.text
+    assert "+mine=short: unchanged training keys: callbacks.mine" in caplog.text
     config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "data=mine"])
     assert config.data.test["mine"].source == "c"
     assert list(config.data.test) == ["mine"]
