@@ -1,4 +1,4 @@
-"""Evaluation: scores, scores by length, alignment error rate, intervals, significance.
+"""Evaluation: scores, scores by length, alignment error rate, confidence intervals, significance tests.
 
-Nothing here uses a model: the input is records (one dict per sentence), lists of tokens, or arrays.
+This package runs no model. Its input is records (one dict per sentence), lists of tokens, or arrays.
 """

@@ -1,7 +1,7 @@
-"""Word alignment read from attention, gold alignments, and the alignment error rate.
+"""Word alignments from attention, gold alignments, and the alignment error rate.
 
-Links are pairs (source word, target word), both counted from 0. Legend: S source symbols and T
-target symbols, both with `</s>` last; J source words and I target words, without `</s>`.
+A link is a pair (index of the source word, index of the target word). In array shapes, S and T are the
+numbers of source and target symbols, including `</s>`. J and I are the numbers of words, without `</s>`.
 """
 
 import re
@@ -19,7 +19,7 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Gold:
-    """Gold alignment of a pair: sure links, and possible links (which include the sure links)."""
+    """Gold alignment of a sentence pair; the possible links include the sure links."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
@@ -28,12 +28,12 @@ class Gold:
 def parse_links(
     line: str, *, where: str = "alignment", lengths: tuple[int, int] | None = None
 ) -> Gold:
-    """Reads one line of Pharaoh format: `j-i` is a sure link, `jpi` a possible link.
+    """Parses a line in Pharaoh format, where `j-i` is a sure link and `jpi` a possible link.
 
     Args:
-        line: links separated by spaces, source word first; may be empty.
-        where: file and line, for the error message.
-        lengths: number of words of source and target, if known.
+        line: links separated by spaces, with the source word first; may be empty.
+        where: file and line number, for the error message.
+        lengths: numbers of source and target words, if known.
 
     Raises:
         InputError: if an item is not a link, or if a link lies outside the sentence.
@@ -52,7 +52,7 @@ def parse_links(
         if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
             raise InputError(
                 f"{where}: '{item}' lies outside the sentence of {lengths[0]} source and"
-                f" {lengths[1]} target words, counted from 0"
+                f" {lengths[1]} target words; indices start at 0"
             )
         possible.add(link)
         if match[2] == "-":
@@ -61,14 +61,14 @@ def parse_links(
 
 
 def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | None:
-    """Returns the gold links of a prepared pair; None if it has no alignment.
+    """Returns the gold links of a sentence pair, or None if the pair has no alignment.
 
     Args:
-        pair: a pair of a split (`nmt.data.pairs`).
-        key: name of the section `text`, such as `data.valid`, for the message.
+        pair: a sentence pair (`nmt.data.pairs`).
+        key: configuration key of `text`, such as `data.valid`, for the error message.
 
     Raises:
-        InputError: as `parse_links`; the message names file and line.
+        InputError: as in `parse_links`; the message names the file and the line.
     """
     if pair["alignment"] is None:
         return None
@@ -78,7 +78,7 @@ def gold_links(pair: Mapping[str, Any], text: TextConfig, key: str) -> Gold | No
 
 
 def format_links(links: Iterable[Link]) -> str:
-    """Writes links in Pharaoh format, in ascending order.
+    """Formats links in Pharaoh format, in ascending order.
 
     >>> format_links([(1, 2), (0, 0)])
     '0-0 1-2'
@@ -89,19 +89,17 @@ def format_links(links: Iterable[Link]) -> str:
 def word_weights(
     weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> np.ndarray:
-    """Computes attention between words from attention between subwords.
+    """Converts attention between subwords to attention between words.
 
-    The weight on a source word is the sum over its subwords; the weights of a target word are the
-    mean over its subwords.
+    Weights are summed over the subwords of a source word, and averaged over those of a target word.
 
     Args:
-        weights: (T, S), each row a distribution.
-        source_words: (S,) index of the word that each source subword belongs to, ascending from 0
-            without a gap; `</s>` is a word of its own (`Vocabulary.word_index`).
-        target_words: (T,) index of the word that each target subword belongs to, likewise.
+        weights: (T, S) attention weights. Each row is a distribution.
+        source_words: (S,) word index of each source symbol, such as [0, 0, 1] (`Vocabulary.word_index`).
+        target_words: (T,) word index of each target symbol. In both lists, `</s>` counts as a word.
 
     Returns:
-        (I + 1, J + 1) float64, each row still a distribution.
+        (I + 1, J + 1) float64. Each row is a distribution.
 
     >>> word_weights(np.array([[.5, .3, .2], [.1, .1, .8]]), [0, 0, 1], [0, 1]).round(2).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
@@ -123,9 +121,9 @@ def first_symbols(words: Sequence[int]) -> np.ndarray:
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:
-    """Returns the source word of largest weight for each row: (T, J + 1) -> (T,) int64.
+    """Returns the source word with the largest weight in each row: (T, J + 1) -> (T,) int64.
 
-    `</s>` (the last column) does not count as a word; -1 if the source has no words.
+    The last column, `</s>`, is ignored. The result is -1 if the source has no words.
     """
     words = np.asarray(weights)[:, :-1]
     if words.shape[1] == 0:
@@ -134,14 +132,14 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
 
 
 def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
-    """Returns the word alignment that attention implies.
+    """Derives a word alignment from attention.
 
-    Each target word is linked to the source word of largest weight, or to none if `</s>` has more
-    weight than `null`.
+    Each target word is linked to the source word with the largest weight. It has no link if its
+    weight on `</s>` is above `null`.
 
     Args:
-        weights: (I + 1, J + 1) between words, `</s>` last on both axes.
-        null: the largest weight on `</s>` that a linked target word may have.
+        weights: (I + 1, J + 1) attention between words. `</s>` is the last row and column.
+        null: threshold for the weight on `</s>`.
 
     >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
     [(0, 0)]
@@ -153,14 +151,14 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
-    """Counts the links of one sentence: the `alignment_counts` of its record.
+    """Counts the links of one sentence, as its record stores them in `alignment_counts`.
 
     Args:
-        weights: (I + 1, J + 1) between words, from force-decoding the reference.
+        weights: (I + 1, J + 1) attention between words, from forced decoding of the reference.
 
     Returns:
-        Six counts: links, gold sure links, links that are sure, links that are possible, target
-        words whose largest weight is on `</s>`, and target words.
+        Six counts: predicted links, sure gold links, predicted links that are sure, predicted links
+        that are possible, target words whose largest weight is on `</s>`, and all target words.
     """
     weights = np.asarray(weights)
     links = set(hard_links(weights, null))
@@ -170,9 +168,9 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
 
 
 def eos_weight(weights: np.ndarray) -> float | None:
-    """Returns the mean weight on the source `</s>` over target words: (I + 1, J + 1) -> 0 to 1.
+    """Returns the mean weight of the target words on the source `</s>`, given weights (I + 1, J + 1).
 
-    None if the target has no words.
+    Returns None if the target has no words.
     """
     rows = np.asarray(weights)[:-1, -1]
     return float(rows.mean()) if len(rows) else None
@@ -181,13 +179,13 @@ def eos_weight(weights: np.ndarray) -> float | None:
 def attention_entropy(weights: np.ndarray) -> np.ndarray:
     """Returns the entropy of attention in nats: (..., S) -> (...).
 
-    It is 0 if one word has all weight, and log S if all weights are equal. Each row is a
-    distribution, as in `Likelihood`. Weights of 0 (padding) add nothing.
+    The entropy is 0 if one word has all the weight, and log S if all weights are equal. Each row of
+    weights must be a distribution. Padding with weights of 0 does not change the entropy.
 
     >>> attention_entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(4).tolist()
     [0.0, 0.6931]
     """
     weights = np.asarray(weights, dtype=np.float64)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    # 0.0 - x instead of -x: no negative zero for a weight of exactly 1
+    # For a weight of exactly 1, `0.0 - x` is 0.0, but `-x` would be -0.0.
     return 0.0 - (weights * logs).sum(axis=-1)

@@ -7,10 +7,10 @@ import numpy as np
 
 
 def buckets(edges: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Returns the first and the last length of each bucket; the last bucket is open and ends at None.
+    """Returns the smallest and largest length of each bucket; the last bucket has no largest length (None).
 
     Args:
-        edges: last length of each bucket but the open one; ascending, at least 1.
+        edges: largest length of each bucket except the last one; ascending, at least 1.
 
     >>> buckets([10, 20])
     [(1, 10), (11, 20), (21, None)]
@@ -30,22 +30,22 @@ def bucket_name(first: int, last: int | None) -> str:
 
 
 def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndarray:
-    """Returns each length's index in `buckets(edges)`: (N,) -> (N,) int64. Length 0 counts as 1."""
+    """Returns the bucket index of each length, (N,) -> (N,) int64; length 0 is in the first bucket."""
     return np.searchsorted(edges, lengths).astype(np.int64)
 
 
 def parts_by_length(
     lengths: np.ndarray, edges: Sequence[int] | None
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Yields the whole set, then each bucket: the columns that name it, and a mask of its lengths.
+    """Yields a description and a mask of the whole set, then of each bucket.
 
     Args:
-        lengths: (N,)
-        edges: last length of each bucket; None: yields the whole set only.
+        lengths: (N,) sentence lengths.
+        edges: largest length of each bucket, or None for the whole set only.
 
     Yields:
-        A dictionary with `bucket` (such as `all` or `1-10`), `from` and `to`; and which of the lengths
-        are inside, (N,) bool.
+        A dictionary with `bucket` (such as `all` or `1-10`), `from` and `to`, and a mask (N,) bool of
+        the sentences in the bucket.
     """
     yield {"bucket": "all", "from": None, "to": None}, np.ones(len(lengths), dtype=bool)
     indices = assign(lengths, edges or ())

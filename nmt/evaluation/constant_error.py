@@ -1,14 +1,15 @@
-"""Simulates a system whose errors do not depend on sentence length, from the references.
+"""Simulates systems whose error rates do not depend on sentence length.
 
-Words of a reference are dropped, repeated, swapped with a neighbour, or replaced by words from
-elsewhere in the text. Every rate is the same at every sentence length. As in real systems, sentences differ
-in the rate of replaced words, and errors of neighbouring words are correlated; neither effect depends
-on length. The rates are chosen so that BLEU, the length ratio and the precisions of 1-grams and 4-grams
-over the whole set equal those of a given system. The curve of the simulated system then shows how the
-score itself depends on length. The statistics of `DRAWS` such systems are averaged, so that their random
-errors add little to an interval.
+The outputs of a simulated system are the references with random errors. Words are dropped, repeated, swapped
+with a neighbour, or replaced by random words of the references. As in real systems, some sentences have
+more replaced words than others, and errors of neighbouring words are correlated. Both effects are the same
+at every sentence length.
 
-Legend: N sentences, T words in all first references together.
+The error rates are fitted to a given system. On the whole test set, the simulated system has the same BLEU,
+length ratio, and precisions of 1-grams and 4-grams. Its length curves show how a score depends on sentence
+length at constant error rates. To reduce noise, the statistics of `DRAWS` simulated systems are averaged.
+
+In array shapes, N is the number of sentences.
 """
 
 from __future__ import annotations
@@ -34,40 +35,40 @@ from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 
 SEED = 12345
-DRAWS = 4  # number of simulated systems that are averaged
-# Lower and upper bounds of `replaced`, `variation` and `clustered`; beyond a rate of 0.5, swaps get rarer
+DRAWS = 4  # number of simulated systems to average
+# Lower and upper bounds of `replaced`, `variation` and `clustered`. Swaps are most frequent at -0.5.
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
-ROUNDS = 12  # maximum number of rounds of the search for rates
+ROUNDS = 12  # maximum number of rounds in `solve_rates`
 BLEU_WEIGHT = 10  # weight of the mean log precision; the weight of 1-grams and of 4-grams is 1
-CLOSE = 0.002  # the search ends when all weighted log precisions miss the target by less
+CLOSE = 0.002  # `solve_rates` stops when all weighted log precisions are this close to the goal
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Errors per word of the reference."""
+    """Error rates per word of the reference."""
 
     replaced: float  # mean rate of replaced words, between 0 and 1
-    variation: float  # standard deviation of this rate over sentences, as a share of its maximum
-    # if positive, probability that a word shares the error draw of the word before; if negative, minus
-    # the probability that a word is drawn to swap places with the next
+    variation: float  # standard deviation of `replaced` over sentences, relative to its maximum
+    # if positive: the probability that a word shares the random number of the previous word
+    # if negative: minus the probability that a word is drawn to swap places with the next word
     clustered: float
-    added: float  # rate of repeated words; negative: minus the rate of dropped words
+    added: float  # rate of repeated words, or minus the rate of dropped words
 
 
 class References:
-    """References, with words as numbers, and the random draws that decide on errors.
+    """References as word indices, and the random numbers that decide where errors occur.
 
-    The draws are the same for all rates, so that precisions change gradually with the rates.
+    The random numbers are the same for all rates, so a small change of a rate changes few words.
 
     Args:
-        references: one or more for each sentence; the errors are put into the first reference.
+        references: one or more references per sentence. Errors are inserted into the first one.
     """
 
     def __init__(self, references: Sequence[Sequence[Sequence[str]]]) -> None:
         numbers: dict[str, int] = {}
         texts = []
         most = max(map(len, references))
-        # A sentence with fewer references repeats its first reference, which changes no statistic.
+        # Repeat the first reference in sentences with fewer references. This changes no statistic.
         padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
         self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
         for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
@@ -81,7 +82,7 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        self.limits = []  # for each order: the n-grams, and the largest count of each in one reference
+        self.limits = []  # per order: the n-grams, and their largest counts in a single reference
         for order in range(ORDERS):
             grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
             known, indices = np.unique(np.concatenate(grams), return_inverse=True)
@@ -90,7 +91,7 @@ class References:
             self.limits.append((known, limits))
 
     def draw(self, seed: int) -> None:
-        """Draws a replacement and uniform numbers for each word, and a uniform number for each sentence."""
+        """Draws a replacement and three uniform numbers per word, and one uniform number per sentence."""
         generator = np.random.default_rng(seed)
         size = len(self.words)
         self.other = self.words[generator.integers(size, size=size)]
@@ -98,7 +99,7 @@ class References:
         self.per_sentence = generator.random(self.sentences)
 
     def hypotheses(self, rates: Rates) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the words with errors, and the sentence of each word."""
+        """Returns the words with errors, and the sentence index of each word."""
         words = self.words.copy()
         first = (self.together[:-1] < -rates.clustered) & ~self.starts[1:]
         first[1:] &= ~first[:-1]
@@ -117,9 +118,9 @@ class References:
         return np.repeat(words, counts), np.repeat(self.sentence, counts)
 
     def statistics(self, words: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-        """Computes the BLEU statistics of each sentence: (N, 10) int64.
+        """Computes the BLEU statistics of all sentences: (N, 10) int64.
 
-        Equals `nmt.evaluation.scores.bleu.sentence_statistics`, but for all sentences at once.
+        Each row equals the result of `nmt.evaluation.scores.bleu.sentence_statistics`.
         """
         table = np.zeros((self.sentences, 2 * ORDERS + 2), dtype=np.int64)
         for order, (known, limits) in enumerate(self.limits):
@@ -129,7 +130,7 @@ class References:
             np.add.at(table[:, ORDERS + order], place, counts)
         written = np.bincount(sentence, minlength=self.sentences)
         table[:, HYPOTHESIS_LENGTH] = written
-        # the closest reference length, the shorter one if two are equally close
+        # Choose the closest reference length. If two are equally close, choose the shorter one.
         distance = np.abs(self.lengths - written[:, None]) + self.lengths / 1e6
         closest = np.argmin(distance, axis=1)[:, None]
         table[:, REFERENCE_LENGTH] = np.take_along_axis(self.lengths, closest, axis=1)[:, 0]
@@ -138,7 +139,7 @@ class References:
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the n-grams of `order` + 1 words as 64-bit numbers, and each one's count and sentence."""
+        """Returns hashes of the n-grams of `order` + 1 words, their counts, and their sentence indices."""
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
@@ -149,17 +150,17 @@ class References:
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:
-    """Returns the precisions (4,) that are expected without added words and without chance matches."""
+    """Returns the expected precisions (4,) if no words are added and no n-gram matches by chance."""
     concentration = 1 / rates.variation**2 - 1
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # Clustered words share a draw, so n words depend on 1 to n draws.
+    # Clustered words share a random number, so n words depend on 1 to n random numbers.
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
-    # Two neighbours are swapped if their draw is a success and the previous draw is not. n words keep
-    # their order if all successes come first among n + 2 draws.
+    # A word is swapped with the next word if its own draw is a success and the previous draw is a failure.
+    # n words depend on n + 2 draws. They are not swapped if no success follows a failure in these draws.
     successes = map(np.arange, range(5, ORDERS + 4))
     in_order = [np.sum(swapped**k * (1 - swapped) ** k[::-1]) for k in successes]
     return chances @ moments * [1.0, *in_order]
@@ -168,14 +169,14 @@ def expected_precisions(rates: Rates) -> np.ndarray:
 def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     """Finds the rates that reproduce the summed BLEU statistics (10,) of a system.
 
-    Each round finds rates whose expected precisions equal a target, draws errors with these rates, and
-    corrects the target by the precisions of the drawn errors. If no rates reach all precisions, the
-    function returns the closest rates; BLEU has the largest weight.
+    Each round fits the rates so that the expected precisions equal a target. It then simulates errors with
+    these rates, and corrects the target by the difference between simulated and expected precisions.
+    If no rates match all precisions, the closest rates are returned. BLEU has the largest weight.
     """
-    from scipy.optimize import least_squares  # this import takes half a second
+    from scipy.optimize import least_squares  # imported here because it takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-    # As many draws are below this quantile as words must be added or dropped.
+    # The number of random numbers below this quantile is the number of words to add or drop.
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def rates(values: np.ndarray) -> Rates:
@@ -208,10 +209,10 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
 
 def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
-    """Yields the records of each simulated system, with constant error rates and the BLEU of the given system.
+    """Yields the records of simulated systems with the BLEU of a given system and constant error rates.
 
     All simulated systems have the same rates, but different errors. They have no scores of detokenised
-    text, since their errors are in tokens, and no scores without unknown words.
+    text, because errors are made in tokens. They also have no `bleu_no_unk`.
 
     Args:
         records: records of the given system.
@@ -238,11 +239,11 @@ def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Ite
 def measure_constant_error(
     records: Sequence[Sequence[Record]], measured: Sequence[Measured], *, shown: bool = False
 ) -> list[Measured]:
-    """Measures, for each run, systems with constant error rates, and averages their statistics.
+    """Simulates systems with constant error rates for each run, and averages their statistics.
 
     Args:
         records: records of each run.
-        measured: statistics of each run; those of the same scores are computed for the simulated systems.
+        measured: statistics of each run. The same scores are computed for the simulated systems.
     """
 
     def tables(run: int) -> dict[str, np.ndarray]:

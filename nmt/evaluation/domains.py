@@ -1,10 +1,10 @@
-"""Curves over length for single domains, and for several domains with the same mix at every length.
+"""Length curves of single domains, and curves with the same mix of domains at every length.
 
 If short and long sentences come from different domains, a curve over all sentences mixes the effects of
-length and domain. The adjusted curve is a direct standardisation: at every length, a domain's weight is its
-share of all sentences. The curve uses the domains with enough sentences at both lengths that retention compares.
-It has a value at a length if each of these domains has at least `FEWEST_OF_DOMAIN` effective sentences there,
-and all of them together have at least `FEWEST`.
+length and domain. The adjusted curve avoids this by direct standardisation: at every length, the weight of a
+domain is its share of all sentences. The curve includes the domains with enough sentences at both the short
+and the long length (`LengthScale`). It has a value at a length only if the effective sample size is at least
+`FEWEST` in total, and at least `FEWEST_OF_DOMAIN` in each of these domains.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from nmt.evaluation.length_curve import FEWEST, Kernel, LengthScale, kernel
 from nmt.evaluation.summary import CommonSentences
 
-FEWEST_OF_DOMAIN = 5  # minimum of effective sentences of a domain at a length
+FEWEST_OF_DOMAIN = 5  # minimum effective sample size of a domain at a length
 
 
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
-    """Computes the kernel of a domain's sentences; all other sentences have the weight 0."""
+    """Computes the kernel of the sentences of one domain; all other sentences have weight 0."""
     inside = domains_of(sentences).get(domain)
     if inside is None:  # no sentence of this domain has the score
         return Kernel(np.empty(0), np.empty((0, len(sentences.ids))), np.empty(0), scale.short)
@@ -29,7 +29,7 @@ def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str
 
 
 def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
-    """Computes a kernel that gives each of the `comparable_domains` the same share at all lengths."""
+    """Computes a kernel in which the shares of the `comparable_domains` are the same at all lengths."""
     lengths = scale.kernel(sentences.lengths).lengths
     weights = np.zeros((len(lengths), len(sentences.ids)))
     known = np.ones(len(lengths), dtype=bool)
@@ -47,7 +47,7 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
 
 
 def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Selects from `domains_of` the domains with enough sentences at the short and the long length."""
+    """Returns the domains with enough sentences at both the short and the long length."""
     ends = scale.short, scale.long
     return {
         domain: inside
@@ -57,7 +57,7 @@ def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[s
 
 
 def domains_of(sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Returns, by name of the domain, a mask (N,) of the sentences that belong to it."""
+    """Maps the name of each domain to a mask (N,) of its sentences."""
     assert sentences.domains is not None
     return {str(domain): sentences.domains == domain for domain in np.unique(sentences.domains)}
 

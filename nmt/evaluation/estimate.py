@@ -1,22 +1,25 @@
-"""A statistic of one run or of several seeds, with its interval and tests.
+"""Estimates of a score from one run or several seeds, with confidence intervals and tests.
 
 With fewer than `FEWEST_SEEDS` seeds, the interval is the percentile interval over resamples of the
-sentences or documents (`nmt.evaluation.resampling`). It covers these trained models only.
+sentences or documents (`nmt.evaluation.resampling`). It is valid for these trained models only.
 
 With n >= `FEWEST_SEEDS` seeds, the interval covers new seeds and new sentences. Let S^2 be the variance
-of the n values. The variance of their mean is the sum of two terms. The first term is S^2 / n, with n - 1
-degrees of freedom. It contains the variance between seeds and the interaction of seeds and sentences. The
-second term is the variance due to the sentences, which are the same for all seeds: the bootstrap variance of
-the mean, less the interaction that S^2 / n contains already. The interval is a t interval with the degrees of
-freedom of Satterthwaite (1946), or Welch (1947) for a difference. For the degrees of freedom, the first
-term is replaced by the interaction in the bootstrap if the interaction is larger, because with three seeds
-S^2 can be far too small by chance.
+of the n values. The variance of their mean is the sum of two terms:
 
-Bootstrap tests reject a true null hypothesis slightly more often than their level. A test of equivalence
-must not, so it uses the larger of two p-values: one from the resamples, and one from a t test with the
-standard error of the resamples.
+- S^2 / n, with n - 1 degrees of freedom. It contains the variance between seeds, and the interaction of seeds
+  and sentences.
+- The variance due to the sentences. It is the bootstrap variance of the mean minus the interaction, because
+  S^2 / n contains the interaction already.
 
-Legend: n runs of a group; R resamples, with the same draws for all runs.
+The interval is a t interval with the degrees of freedom of Satterthwaite (1946), or Welch (1947) for a
+difference. With three seeds, S^2 can be far too small by chance. Therefore, the degrees of freedom are
+computed from the larger of S^2 / n and the interaction.
+
+Bootstrap tests reject a true null hypothesis slightly more often than their level. To avoid this, tests of
+equivalence use the larger of two p-values: one from the resamples, and one from a t test with the standard
+error of the resamples.
+
+In array shapes, n is the number of runs of a group, and R the number of resamples.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
 FEWEST_SEEDS = 3  # minimum number of seeds for an interval that covers new seeds
-PARTS = 10  # number of subsets of the resamples, for the standard errors of an interval's ends
+PARTS = 10  # number of subsets of the resamples in `enough_resamples`
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,60 +43,60 @@ class Estimate:
     """An estimate and its uncertainty."""
 
     score: float
-    resampled: np.ndarray  # (R,) its values on resamples
+    resampled: np.ndarray  # (R,) score on each resample
     sentences: int  # number of sentences
-    documents: int | None  # number of resampled documents; None: sentences were resampled
-    seeds: int  # number of runs; for a difference of two groups, that of the smaller group
-    error: float  # standard error over seeds and sentences; with few seeds, over the resamples
+    documents: int | None  # number of resampled documents; None if sentences were resampled
+    seeds: int  # number of runs; for a difference, the number in the smaller group
+    error: float  # standard error over seeds and sentences; with few seeds, over sentences only
     df: float  # degrees of freedom of `error`
 
     @property
     def over_seeds(self) -> bool:
-        """Whether the interval covers new seeds, and not only new sentences."""
+        """Whether the interval covers new seeds in addition to new sentences."""
         return self.seeds >= FEWEST_SEEDS
 
     @property
     def drawn(self) -> str:
-        """What the interval covers: the column `interval` of scores.csv."""
+        """The column `interval` of scores.csv, such as `sentences and seeds`."""
         drawn = "sentences" if self.documents is None else "documents"
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Returns the confidence interval; both ends are None with too few seeds and no resamples."""
+        """Returns the confidence interval; both ends are None if it is unknown."""
         if not self.over_seeds:
             return interval_of(self.resampled, confidence, self.documents)
         margin = self.margin(confidence)
         return self.score - margin, self.score + margin
 
     def margin(self, confidence: float = CONFIDENCE) -> float:
-        """Returns half the width of a t interval."""
+        """Returns half the width of the t interval."""
         return self.error * float(stdtrit(self.df, (1 + confidence) / 2))
 
     def p(self, threshold: float = 0.0) -> float | None:
         """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
 
-        Returns None if the p-value is unknown, such as with few seeds and no resamples.
+        Returns None if the p-value is unknown, for example with few seeds and no resamples.
         """
         tails = self._tails(threshold)
         return None if tails is None else min(1.0, 2 * min(tails))
 
     def equivalence_p(self, margin: float) -> float | None:
-        """Returns the p-value of two one-sided tests (Schuirmann, 1987) that the value is within ±`margin`."""
+        """Returns the p-value of the equivalence test within ±`margin` (two one-sided tests; Schuirmann, 1987)."""
         lower, upper = self._tails(-margin, careful=True), self._tails(margin, careful=True)
         return None if lower is None or upper is None else max(lower[0], upper[1])
 
     def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
-        """Returns the p-values of two one-sided tests: true value above, and below, the threshold.
+        """Returns the p-values of two tests: that the true value is above, and that it is below the threshold.
 
         Args:
-            careful: for tests that must not reject more often than their level.
+            careful: whether to return the larger of the p-values of the bootstrap and the t test.
         """
         by_t = _t_tails(self.score - threshold, self.error, self.df)
         if self.over_seeds:
             return by_t
         few = careful or self.documents is not None
         values = self.resampled[np.isfinite(self.resampled)] - threshold
-        if not len(values) or (few and self.df < 1):  # one sentence has no variance
+        if not len(values) or (few and self.df < 1):  # a single sentence has no variance
             return None
         if self.documents is not None:
             return by_t
@@ -105,19 +108,19 @@ class Estimate:
 def combined(
     samples: Sequence[np.ndarray], sentences: int, documents: int | None = None
 ) -> Estimate:
-    """Estimates the mean over a group's runs, or the first group's mean minus the second's.
+    """Estimates the mean of a group of runs, or the mean of the first group minus the mean of the second.
 
     Args:
-        samples: for each group, the values (n, 1 + R) of its runs: on the sentences, then on resamples.
-        sentences: number of the sentences.
-        documents: number of documents, if documents were drawn; None: sentences were drawn.
+        samples: an array (n, 1 + R) per group. Each row has the score of a run, then its scores on resamples.
+        sentences: number of sentences.
+        documents: number of resampled documents; None if sentences were resampled.
     """
-    # A single run is not averaged, to save the time of a copy: each length of each curve has an estimate.
+    # Do not average a single run. This saves a copy for each length of each curve.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])
     if documents is not None and documents > 1:
-        variance *= documents / (documents - 1)  # resamples of few documents vary too little
+        variance *= documents / (documents - 1)  # the variance over resamples is too small
     df = (sentences if documents is None else documents) - 1.0
     seeds = min(map(len, samples))
     if seeds >= FEWEST_SEEDS:
@@ -131,13 +134,13 @@ def _over_seeds(
 ) -> tuple[float, float]:
     """Returns the variance over seeds and sentences, and its degrees of freedom.
 
-    Example: three seeds of one group with the values 1, 2 and 3 have S^2 / n = 1/3. Let the mean of the
-    seeds have the variance 12 over the resamples. Let the differences of the three seeds from this mean
-    have the variances 4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the
+    Example: three seeds with the values 1, 2 and 3 have S^2 / n = 1/3. Assume that the mean of the seeds
+    has a variance of 12 over the resamples. Assume that the differences of the three seeds from this mean
+    have variances of 4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the total
     variance is 12 - 4/9 + 1/3.
 
     Args:
-        of_mean: bootstrap variance of the mean or difference.
+        of_mean: bootstrap variance of the mean, or of the difference of two means.
     """
     shared, between, least, squares = of_mean, 0.0, 0.0, 0.0
     for sample in samples:
@@ -158,10 +161,10 @@ def _over_seeds(
 def enough_resamples(
     samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
 ) -> bool:
-    """Checks that more resamples would not move an end of the interval of `combined` across a limit.
+    """Checks that more resamples would not move an end of the interval across a limit.
 
     The ends of the 90 and 95 % intervals must be more than three standard errors away from each
-    limit. The errors are estimated from the intervals of `PARTS` subsets of the resamples.
+    limit. The standard errors are estimated from the intervals of `PARTS` subsets of the resamples.
     """
     size = (samples[0].shape[1] - 1) // PARTS
     if not size:
@@ -174,7 +177,7 @@ def enough_resamples(
         )
         for first in range(1, 1 + PARTS * size, size)
     ]
-    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # a two-sided test; two one-sided tests
+    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # for two-sided and equivalence tests
         ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
         errors = ends.std(axis=0, ddof=1) / PARTS**0.5
         low_high = np.array(estimate.interval(confidence), dtype=np.float64)
@@ -184,7 +187,7 @@ def enough_resamples(
 
 
 def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
-    """Returns one-sided p-values of a t test; the estimate is `distance` above the threshold."""
+    """Returns both one-sided p-values of a t test; `distance` is the estimate minus the threshold."""
     if error == 0.0:
         return float(distance <= 0), float(distance >= 0)
     ratio = distance / error
@@ -192,6 +195,6 @@ def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
 
 
 def _variance(values: np.ndarray) -> float:
-    """Returns the variance of the finite values; 0 if there are fewer than two."""
+    """Returns the variance of the finite values, or 0 if there are fewer than two."""
     known = values[np.isfinite(values)]
     return float(known.var(ddof=1)) if len(known) > 1 else 0.0

@@ -1,22 +1,22 @@
-"""Scores as functions of sentence length, without an assumption on the form of these functions.
+"""Scores as non-parametric functions of sentence length.
 
-The score at a length x is the score of a weighted sample: the statistics of each sentence are
-multiplied by a Gaussian kernel over log length and summed, and the score's formula is applied to the
-sums. The kernel has the standard deviation `WIDTH`. Its centre is moved until the mean log length of
-the weighted words is log x. Otherwise the curve would be shifted where more sentences lie on one side of x
-(shorter or longer) than on the other. The curve has a value only at lengths with at least `FEWEST`
-effective sentences (Kish, 1965: the square of the sum of the weights, divided by the sum of their squares).
+The score at a length x is computed from weighted sums of the sentence statistics. The weights are a
+Gaussian kernel over log length, with the standard deviation `WIDTH`. The kernel is shifted so that the
+mean log length of the weighted words is log x. Without the shift, the score would be biased if there were
+more sentences on one side of x than on the other. The curve has a value only at lengths with an effective
+sample size of at least `FEWEST` sentences. The effective sample size (Kish, 1965) is the squared sum of the
+weights, divided by the sum of the squared weights.
 
-The bootstrap draws sentences as for every other interval (`nmt.evaluation.resampling`): one matrix
-product sums the weighted statistics of all resamples. Seeds enter as in `nmt.evaluation.estimate`. The
-band of a curve is an interval at each length separately. The band of a difference or ratio holds at all
-lengths together: for two equal systems, it excludes equality at some length in only 5 % of the cases. The
-width of this band comes from the largest deviation over all lengths in each resample. Each deviation is
-divided by the standard error in the same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
-This error follows from the linear terms of the score: the influence of each sentence.
+The bootstrap (`nmt.evaluation.resampling`) sums the weighted statistics of all resamples in one matrix
+product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a single curve
+is a separate interval at each length. The band of a difference or ratio is simultaneous. For two equal
+systems, it excludes equality at one or more lengths in only 5 % of the cases. Its width is a quantile of the
+largest deviation over all lengths in each resample. Each deviation is divided by its standard error in the
+same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). This standard error is computed from
+the influence of each sentence on the score.
 
-Legend: N sentences, U drawn units (sentences, or documents), F statistics of a sentence, G lengths of
-the curve, R resamples, n runs of a group.
+Array shapes: N sentences, U resampled units (sentences or documents), F statistics of a sentence, G lengths
+of the curve, R resamples, n runs of a group.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from nmt.evaluation.resampling import (
 from nmt.evaluation.scores import Score
 from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 
-WIDTH = 0.15  # standard deviation in log length: half the weight is within 10 %, 95 % within 34 %
-FEWEST = 30  # minimum of effective sentences at a length of a curve
-SHORT, LONG = 10, 50  # the two lengths that retention compares, in words
-STEP = math.log(LONG / SHORT) / 16  # in log length, from one length of a curve to the next: 11 %
-LOST = (0.10, 0.25, 0.50)  # shares of the score at SHORT; reports say where each is lost
+WIDTH = 0.15  # in log length; 50 % of the kernel weight is within 10 % of x, 95 % within 34 %
+FEWEST = 30  # minimum effective sample size at a length of a curve
+SHORT, LONG = 10, 50  # in words; retention is the score at LONG divided by the score at SHORT
+STEP = math.log(LONG / SHORT) / 16  # log ratio of neighbouring lengths of a curve, about log(1.11)
+LOST = (0.10, 0.25, 0.50)  # reports show at which lengths these shares of the score are lost
 
 
 @dataclass(frozen=True)
 class LengthScale:
-    """How the lengths of a test set are counted and compared."""
+    """The unit of length of a test set, the two lengths to compare, and the length buckets."""
 
-    unit: str = "words"  # what is counted, in the plural
-    short: int = SHORT  # retention divides the score at `long` by the score at `short`
+    unit: str = "words"  # unit of length, in the plural
+    short: int = SHORT  # retention is the score at `long` divided by the score at `short`
     long: int = LONG
-    edges: Sequence[int] = EDGES  # last length of each bucket
+    edges: Sequence[int] = EDGES  # largest length of each bucket
 
     def kernel(
         self,
@@ -64,20 +64,20 @@ class LengthScale:
         at: Sequence[float] | None = None,
         fewest: float = FEWEST,
     ) -> Kernel:
-        """Computes the `kernel` of sentences of these lengths (N,)."""
+        """Computes the kernel of sentences with these lengths (N,)."""
         return kernel(lengths, at, short=self.short, long=self.long, fewest=fewest)
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Computes the kernel of sentences, for `length_curves`."""
+        """Computes the kernel of sentences; this is the default `weights` of `length_curves`."""
         return self.kernel(sentences.lengths)
 
 
 def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale:
-    """Returns the scale of a test set with sentences of these lengths (N,).
+    """Returns a suitable scale for a test set with sentences of these lengths (N,).
 
-    A set gets the default scale if at least 90 % of its sentences have at most 60 words, and at least 10 % of
-    its words are in sentences of 30 or more words. For any other set, the scale is chosen so that 10 % of the
-    words are in lines shorter than `short`, and 10 % in lines longer than `long`, up to rounding.
+    The default scale is suitable if at least 90 % of the sentences have at most 60 words, and at least 10 % of
+    the words are in sentences of 30 or more words. Otherwise, `short` and `long` are chosen from the lengths.
+    About 10 % of the words are in sentences shorter than `short`, and about 10 % in sentences longer than `long`.
 
     >>> fitting_scale([5, 12, 20, 20, 30, 45], "words").edges
     (10, 20, 30, 40, 50, 60)
@@ -95,7 +95,7 @@ def fitting_scale(lengths: Sequence[int] | np.ndarray, unit: str) -> LengthScale
 
 
 def _rounded(length: float) -> int:
-    """Rounds a length to a multiple of 5; above 50, to a multiple of 10; above 400, of 50."""
+    """Rounds a length to a multiple of 5 (below 50), of 10 (below 400), or of 50."""
     step = 5 if length < 50 else 10 if length < 400 else 50
     return max(step, int(step * round(length / step)))
 
@@ -107,15 +107,15 @@ Name = TypeVar("Name", bound=Hashable)  # name of a group of runs
 class Kernel:
     """The weights of N sentences at G lengths."""
 
-    lengths: np.ndarray  # (G,) ascending; those with at least `FEWEST` effective sentences
-    weights: np.ndarray  # (G, N); the weights at a length sum to its number of effective sentences
-    sentences: np.ndarray  # (G,) number of effective sentences
-    short: float = SHORT  # the short length of retention
+    lengths: np.ndarray  # (G,) ascending, without lengths that have too few sentences
+    weights: np.ndarray  # (G, N); the weights at a length sum to its effective sample size
+    sentences: np.ndarray  # (G,) effective sample sizes
+    short: float = SHORT  # retention is relative to the score at this length
 
     def sums(
         self, table: np.ndarray, resamples: int, documents: np.ndarray | None = None
     ) -> np.ndarray:
-        """Sums weighted statistics (N, F) of the sentences and of R resamples: (1 + R, G, F)."""
+        """Sums the weighted statistics (N, F) of all sentences, and of R resamples: (1 + R, G, F)."""
         size, features = table.shape
         rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
         sums = resampled_sums(rows, resamples, documents)
@@ -124,10 +124,10 @@ class Kernel:
     def influence(
         self, table: np.ndarray, combine: Combine, documents: np.ndarray | None = None
     ) -> np.ndarray:
-        """Returns the linear term of each unit in a score at each length: (U, G).
+        """Returns the influence of each sentence or document on a score at each length: (U, G).
 
-        A linear term is a unit's weighted statistics times the gradient of the score, which central
-        differences approximate.
+        The influence is the product of the weighted statistics and the gradient of the score. The
+        gradient is approximated by central differences.
         """
         sums = self.weights @ table  # (G, F)
         steps = 1e-4 * np.abs(sums) + 1e-6
@@ -152,9 +152,9 @@ def kernel(
 
     Args:
         lengths: (N,) lengths of the sentences; 0 counts as 1.
-        at: lengths of the curve, ascending; None: in steps of about 11 %, including `short` and `long`.
-        short, long: the two lengths of retention.
-        fewest: minimum of effective sentences at a length; other lengths are left out.
+        at: lengths of the curve, ascending. None means steps of about 11 % that include `short` and `long`.
+        short, long: the two lengths that retention compares.
+        fewest: minimum effective sample size. Lengths with a smaller one are left out.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
@@ -175,7 +175,8 @@ def kernel(
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-    # Without sentences nearby, the centre moves far away. So `effective` is at most the number nearby.
+    # If no sentence is near a length, its kernel is shifted far away. The number of sentences near the
+    # length is therefore an upper limit of `effective`.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= fewest
@@ -185,7 +186,7 @@ def kernel(
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The score of a group of runs by length: the mean of its runs.
+    """The mean score of a group of runs as a function of length.
 
     For two groups (`ComparedCurve`), the value is the mean of the first minus the mean of the second.
     """
@@ -193,20 +194,20 @@ class Curve:
     kernel: Kernel  # weights of the sentences
     samples: Sequence[
         np.ndarray
-    ]  # for each group, the scores (n, 1 + R, G) of its runs: on the sentences, then on resamples
-    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,) sentences
-    documents: int | None = None  # number of resampled documents; None: sentences were resampled
-    # returns the linear term (U, G) of each drawn unit in the value at each length
+    ]  # for each group, the scores (n, 1 + R, G) of its runs on all sentences, then on resamples
+    ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,)
+    documents: int | None = None  # number of resampled documents; None if sentences were resampled
+    # returns the influence (U, G) of each sentence or document on the value at each length
     influence: Callable[[], Any] = lambda: None
 
     @property
     def lengths(self) -> np.ndarray:
-        """(G,) the lengths at which the curve is known."""
+        """The lengths (G,) at which the curve has a value."""
         return self.kernel.lengths
 
     @cached_property
     def estimates(self) -> list[Estimate]:
-        """The estimate at each length; its `sentences` counts effective sentences."""
+        """The estimate at each length; its `sentences` is the effective sample size."""
         counts = self.kernel.sentences.astype(int).tolist()
         return [
             combined([each[:, :, g] for each in self.samples], n, self.documents)
@@ -215,19 +216,19 @@ class Curve:
 
     @property
     def score(self) -> np.ndarray:
-        """(G,) the values; NaN at a length with too few events (`Score.enough`)."""
+        """The values (G,) of the curve; NaN at lengths with too little data (`Score.enough`)."""
         return np.array([each.score for each in self.estimates])
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the lower and upper end at each length: (G,) each, NaN without resamples."""
+        """Returns the lower ends (G,) and the upper ends (G,) of the intervals; NaN if unknown."""
         ends = [each.interval() for each in self.estimates]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
         return low, high
 
     def at(self, length: float) -> Estimate:
-        """Interpolates the estimate at a length; its score is NaN outside the lengths of the curve."""
+        """Interpolates the estimate at a length; the score is NaN outside the curve."""
         first, last = self.lengths[[0, -1]]
-        inside = first * (1 - 1e-9) <= length <= last * (1 + 1e-9)  # exp(log(10)) is above 10
+        inside = first * (1 - 1e-9) <= length <= last * (1 + 1e-9)  # exp(log(10)) > 10
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
         below, above = int(np.floor(place + 1e-9)), int(np.ceil(place - 1e-9))
         share = place - below if inside else np.nan
@@ -242,15 +243,15 @@ class Curve:
 
     @cached_property
     def relative(self) -> Curve:
-        """The curve divided by its value at the short length; NaN unless this value is known and positive.
+        """The curve divided by its value at the short length; NaN if this value is unknown or not positive.
 
-        With several runs, their mean is divided by their mean at the short length.
+        With several runs, the mean curve is divided by the mean value at the short length.
         """
         (values,) = self.samples
         base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
-        # Delta method: these linear terms have the mean and the spread of the ratio of means.
+        # Delta method: these terms have the same mean and about the same variance as the ratio of means.
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = base.mean(axis=0)
             quotient = values.mean(axis=0) / mean
@@ -260,11 +261,10 @@ class Curve:
     def lost(self, share: float) -> tuple[float | None, ...]:
         """Finds the first length at which the score has lost a share of its value at the short length.
 
-        The interval contains the lengths at which the band of the relative curve contains 1 - `share`.
-
         Returns:
-            The length, and the lower and upper end of its interval. The length is None if the known part
-            of the curve never falls so far; an end is None if that edge of the band never does.
+            Three lengths at which the relative curve, the lower edge of its band, and the upper edge
+            fall to 1 - `share`. The last two lengths are a confidence interval of the first one. A length
+            is None if the curve or edge does not fall so far.
         """
         curve = self.relative
         parts = (curve.score, *curve.band())
@@ -273,7 +273,7 @@ class Curve:
 
 
 class ComparedCurve(Curve):
-    """The difference or ratio of two curves, with a band that holds at all lengths together."""
+    """The difference or ratio of two curves, with a simultaneous band over all lengths."""
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
         resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
@@ -286,7 +286,7 @@ class ComparedCurve(Curve):
         return self.score - widths, self.score + widths
 
     def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
-        """Returns the largest |t| over all lengths in each resample (R, G): (R,)."""
+        """Returns the largest |t| over all lengths in each resample: (R, G) -> (R,)."""
         terms = self.influence()
         known = np.isfinite(self.score)
         sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
@@ -304,22 +304,22 @@ def length_curves(
     *,
     masked: bool = True,
 ) -> dict[str, dict[Name, Curve]]:
-    """Computes the curve over length of each score, for each group of runs that has the score.
+    """Computes the length curve of each score for each group of runs.
 
-    All curves of a score use the sentences for which all these runs have the score, so that `difference`
-    and `ratio` can compare any two curves.
+    Groups without the score are left out. All other groups use the same sentences: those for which all runs
+    have the score. So `difference` and `ratio` can compare any two curves of a score.
 
     Args:
-        groups: runs on one test set, by name of the group; runs of a group differ only in their seed.
-        resamples: R; None: the number in the settings of the runs.
-        masked: whether a score is NaN at lengths where the sentences have too few events (`Score.enough`).
+        groups: runs on one test set, by group name. The runs of a group differ only in their seed.
+        resamples: R, or None for the number in the settings of the runs.
+        masked: whether a score is NaN at lengths with too little data (`Score.enough`).
 
     Returns:
-        Curves by key of the score, then by name of the group. A score is left out if these runs have no
-        sentence in common, or too few sentences of similar length.
+        Curves by key of the score, then by group name. A score is left out if the groups have too few
+        sentences in common.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # several scores use the same sums
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # cached for other scores
     for key in keys:
         having = {
             name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
@@ -350,7 +350,7 @@ def separate_curves(
     keys: Iterable[str],
     weights: Callable[[CommonSentences], Kernel],
 ) -> dict[str, dict[Name, Curve]]:
-    """Computes curves as `length_curves` does, but each group's curves use all sentences of the group."""
+    """Computes curves like `length_curves`, but each group uses all its sentences, not only common ones."""
     curves: dict[str, dict[Name, Curve]] = {}
     for name, runs in groups.items():
         for key, own in length_curves({name: runs}, keys, weights).items():
@@ -366,7 +366,7 @@ def _mean_influence(
 
 
 def difference(first: Curve, second: Curve) -> ComparedCurve:
-    """Subtracts the second curve from the first, on the same sentences."""
+    """Subtracts the second curve from the first; both must use the same sentences."""
     samples = [*first.samples, *second.samples]
     return ComparedCurve(
         first.kernel,
@@ -379,7 +379,7 @@ def difference(first: Curve, second: Curve) -> ComparedCurve:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def ratio(first: Curve, second: Curve) -> ComparedCurve:
-    """Divides the mean of the first curve by the mean of the second, on the same sentences."""
+    """Divides the first mean curve by the second; both must use the same sentences."""
     (a,), (b,) = first.samples, second.samples
     base = b.mean(axis=0)
     quotient = a.mean(axis=0) / base
@@ -393,10 +393,10 @@ def ratio(first: Curve, second: Curve) -> ComparedCurve:
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:
-    """Subtracts the retention of each seed's simulated system from the retention of the seed's model.
+    """Subtracts the relative curve of the simulated systems from that of the models, for each seed.
 
-    Both curves use the same sentences and are relative to their score at the short length. A negative
-    value means that long sentences lose more than a constant error rate explains.
+    Both curves must use the same sentences. A negative value means that long sentences lose more than a
+    constant error rate explains.
     """
     (own,) = curve.relative.samples
     (simulated,) = constant.relative.samples
@@ -406,7 +406,7 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
 def _first_below(
     lengths: np.ndarray, values: np.ndarray, threshold: float, allowed: np.ndarray
 ) -> float | None:
-    """Interpolates the first allowed length at which a curve is at or below `threshold`; None without one."""
+    """Interpolates the first allowed length at which the curve is at most `threshold`; None if there is none."""
     logs = np.log(lengths)
     for place in np.flatnonzero((values <= threshold) & allowed).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])

@@ -1,8 +1,8 @@
-"""Sentences inside longer inputs, compared with the same sentences translated alone.
+"""Compares sentences inside longer inputs with the same sentences translated alone.
 
-Neighbouring sentences of a test set are joined into inputs. The output for an input is cut back into
-sentences, and each is compared with the translation of the same sentence alone, so that the difficulty
-of the sentence cancels (after Peng, Bawden and Yvon, 2024).
+Neighbouring sentences of a test set are joined into longer inputs. Each output is split into sentences
+again. They are compared with the translations of the same sentences alone, so the difficulty of a sentence
+cancels out (after Peng, Bawden and Yvon, 2024).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from nmt.evaluation.resampling import (
 )
 from nmt.evaluation.scores.bleu import bleu
 
-POSITION = "position"  # `subset` of scores.csv
-POSITION_OF = "-position"  # test-position4: the sentences of `test`, 4 joined in each input
+POSITION = "position"  # value of the column `subset` in scores.csv
+POSITION_OF = "-position"  # test set `test-position4` joins every 4 sentences of `test`
 
 
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
-    """Joins every `size` neighbouring sentences to one input; the last input may have fewer sentences.
+    """Joins every `size` neighbouring sentences into one input; the last input may have fewer sentences.
 
     >>> text = [{"source": [word], "reference": [word.upper()]} for word in "abc"]
     >>> [each["source"] for each in join_sentences(text, 2)]
@@ -50,11 +50,11 @@ def cut_outputs(
     size: int,
     detokenise: Callable[[list[str]], str],
 ) -> list[Record]:
-    """Returns a record per sentence, with its part of the output and its `position` in the input.
+    """Splits outputs into records of single sentences, each with its `position` in the input.
 
     Args:
-        sentences: in the order of the inputs.
-        outputs: for each input of `join_sentences` the words of its translation.
+        sentences: the sentences that were joined, in the same order.
+        outputs: the words of the translation of each input from `join_sentences`.
     """
     records = []
     for number, output in enumerate(outputs):
@@ -67,10 +67,10 @@ def cut_outputs(
 
 
 def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Cuts an output into one segment per reference, with the smallest total edit distance to the references.
+    """Splits an output into one segment per reference, with the smallest total edit distance.
 
-    This total equals the distance of the whole output to the joined references, so that one table of
-    distances gives the best cuts (Matusov et al., 2005).
+    This total equals the edit distance between the whole output and the joined references. So the table of
+    a single edit distance gives the best segments (Matusov et al., 2005).
 
     >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
     [['a', 'b', 'x'], ['c', 'd']]
@@ -88,7 +88,7 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     cuts: dict[int, int] = {}
     index, column = len(words), len(hypothesis)
     while True:
-        cuts.setdefault(index, column)  # extra words at a cut go to the earlier sentence
+        cuts.setdefault(index, column)  # extra words between sentences go to the earlier one
         distance = table[index][column]
         different = index and column and written[column - 1] != words[index - 1]
         if index and column and distance == table[index - 1][column - 1] + different:
@@ -106,11 +106,11 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
 def position_losses(
     name: str, alone: Iterable[Record], together: Iterable[Record], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """Yields rows of scores.csv: the BLEU lost in longer inputs, over all positions and at each position.
+    """Yields rows of scores.csv with the BLEU lost in longer inputs, for all positions, then for each position.
 
     Args:
-        alone: records of the sentences translated one by one.
-        together: records of `cut_outputs` for the same sentences, or for some of them.
+        alone: records of sentences that were translated alone.
+        together: records from `cut_outputs` of all or some of these sentences.
     """
     by_id = {record["id"]: record["bleu_stats"] for record in alone}
     records = in_order(together)

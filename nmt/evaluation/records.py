@@ -1,20 +1,21 @@
-"""Writes and reads records of single sentences: translations and alignments of a test set.
+"""Reads and writes the translations and alignments of a test set.
 
-A record is the dict of one sentence: one line of `translations/<set>.jsonl`. Its keys:
+A record is a dict with the translation of one sentence. `translations/<set>.jsonl` has one record per line.
+The keys of a record are:
 
     id             index of the sentence in its test set, from 0
     line           number of its line in the source file, from 1; absent for concatenated sentences
     source, reference, hypothesis   tokens, without `</s>`
-    raw_reference  line of the reference file (for scores of detokenised text)
+    raw_reference  line of the reference file, for scores of detokenised text
     detokenised    the hypothesis as text
-    length         the length that selects the sentence's bucket
+    length         sentence length, which determines the bucket
     document, domain   names of its document and its domain; absent if unknown
     no_unk         whether all words of source and reference are in the shortlists; None without shortlists
-    nll            NLL of the reference with its `</s>`, in nats; absent for other systems
-    log_probability  log-probability of the hypothesis, in nats; absent for other systems
+    nll            NLL of the reference with its `</s>`, in nats; absent in output of other systems
+    log_probability  log-probability of the hypothesis, in nats; absent in output of other systems
     bleu_stats     BLEU statistics of the hypothesis: the 10 integers of `sentence_statistics`
     unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
-    hypothesis_no_unk, bleu_stats_no_unk   the same for search with `<unk>` forbidden; only if `no_unk`
+    hypothesis_no_unk, bleu_stats_no_unk   the same for a search without `<unk>`; only if `no_unk`
     attention_entropy   mean entropy of the weights over target steps, in nats; only with attention
     eos_weight     mean weight on the source `</s>` over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
@@ -41,10 +42,10 @@ Record = dict[str, Any]
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Sorts records by `id`, so that no result depends on their order.
+    """Sorts records by `id`, so that results do not depend on their order.
 
     Raises:
-        ValueError: if two records have the same id, since a sentence must count once.
+        ValueError: if two records have the same id.
     """
     ordered = sorted(records, key=lambda record: record["id"])
     for before, after in itertools.pairwise(ordered):
@@ -56,7 +57,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def write_translations(folder: str | Path, name: str, records: Iterable[Record]) -> None:
     """Writes `translations/<name>.jsonl`, `.txt` (tokens) and `.detok.txt` (text) in a run folder.
 
-    Sentences are in the order of the source file. Each takes one line, whatever characters it contains.
+    Sentences are in the order of the source file. A line break inside a sentence does not start a new line.
     """
     ordered = in_order(records)
     stem = Path(folder) / "translations" / check_set_name(name)
@@ -68,7 +69,7 @@ def write_translations(folder: str | Path, name: str, records: Iterable[Record])
 def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> list[Record]:
     """Writes `alignments/<name>.jsonl` in a run folder, and returns its rows.
 
-    Floats are rounded to 5 decimals, and below 1 to 5 significant digits.
+    Floats between -1 and 1 are rounded to 5 significant digits, all other floats to 5 decimals.
 
     Each row holds `id`, `length`, `source` (S tokens with `</s>`), `target` (T tokens of the
     hypothesis with `</s>`), `reference`, `log_probability`, `word_log_probabilities` (T,) and
@@ -82,7 +83,7 @@ def write_alignments(folder: str | Path, name: str, rows: Iterable[Record]) -> l
 
 
 def read_rows(path: Path) -> list[Record]:
-    """Reads a file with a JSON object on each line, plain or compressed.
+    """Reads a plain or compressed file with one JSON object per line.
 
     Raises:
         InputError: if a line is not a JSON object; the message names the file and the line.
@@ -107,12 +108,12 @@ def system_record(
 ) -> Record:
     """Builds the record of a translation by a system without a shortlist.
 
-    The record lacks the values that only a model gives (`nll`, `log_probability`, attention). Such a system
-    writes no `<unk>`, so `hypothesis_no_unk` equals the hypothesis.
+    The record has no `nll`, `log_probability` or attention, which only a model provides. The system writes
+    no `<unk>`, so `hypothesis_no_unk` equals the hypothesis.
 
     Args:
-        sentence: a record, of which the keys that describe the sentence are copied.
-        statistics: the 10 BLEU statistics of the hypothesis; if None, they are counted here.
+        sentence: a record of the same sentence. The keys that describe the sentence are copied from it.
+        statistics: the 10 BLEU statistics of the hypothesis. If None, they are computed.
     """
     if statistics is None:
         statistics = bleu_statistics(sentence, hypothesis)
@@ -133,15 +134,15 @@ def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[
 def choose_kept(
     records: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
 ) -> list[int]:
-    """Chooses the sentences whose alignments are stored: the same ones in every run on a test set.
+    """Chooses the sentences whose alignments are stored; the choice is the same in all runs on a test set.
 
-    Each length bucket ranks its sentences by a hash of their source text. The buckets take turns until
-    `count` sentences are chosen.
+    In each length bucket, sentences are sorted by a hash of their source text. Sentences are then taken from
+    all buckets in turn until `count` sentences are chosen.
 
     Args:
         records: records with `id`, `source` (tokens) and `length`.
-        count: number of sentences to choose; all are chosen if there are fewer.
-        edges: last length of each bucket.
+        count: number of sentences to choose. If there are fewer, all are chosen.
+        edges: largest length of each bucket.
 
     Returns:
         ids, ascending.
@@ -168,7 +169,7 @@ def _rounded(row: Mapping[str, Any]) -> Any:
 
 
 def _round(text: str) -> float:
-    # small weights keep 5 significant digits: attention scores are computed from their logarithms
+    # Small weights keep 5 significant digits, because attention scores are computed from their logarithms.
     value = float(text)
     return float(f"{value:.5g}") if abs(value) < 1 else round(value, 5)
 
@@ -178,6 +179,6 @@ def _one_line(text: str) -> str:
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    # Tokens of a damaged line may hold lone surrogates, which UTF-8 cannot encode: "replace" avoids an error.
+    # Tokens of a damaged line may contain lone surrogates, which UTF-8 cannot encode. Replace them by "?".
     encoded = (f"{line}\n".encode("utf-8", "replace") for line in lines)
     write_atomically(Path(path), lambda stream: stream.writelines(encoded))

@@ -1,16 +1,17 @@
 """Bootstrap of scores that are functions of sums over sentences.
 
-The input is a row of numbers for each sentence, and a function of the summed rows. The row holds ten
-statistics for BLEU, link counts for the alignment error rate, a value and a count for a mean. The
-bootstrap (Efron, 1979; for BLEU: Koehn, 2004) draws N of the N sentences with replacement; one matrix
-product sums all resamples. The draws depend only on the number of sentences. So all scores and runs use
-the same draws, and the resamples of two runs can be subtracted.
+The input is a row of numbers for each sentence, and a function of the summed rows. For BLEU, a row has ten
+statistics. For the alignment error rate, it has counts of links. For a mean, it has a value and a count.
 
-Sentences of one document are similarly difficult. If the documents are known, D of the D documents are
-drawn with replacement instead, each with all its sentences. Resamples of few documents vary too little, so
-their intervals are widened as Student's t requires (expanded percentile interval of Hesterberg, 2015).
+The bootstrap (Efron, 1979; Koehn, 2004, for BLEU) draws N sentences with replacement. All resamples
+are summed in one matrix product. The random draws depend only on the number of sentences. So all scores and
+runs on a test set use the same resamples, and the resampled scores of two runs can be subtracted.
 
-Legend: N sentences, D documents, F numbers per sentence, R resamples.
+Sentences of one document are similarly difficult. Therefore, if the documents are known, whole documents are
+drawn instead of sentences. Resamples of few documents vary too little, so their intervals are widened with
+Student's t distribution (expanded percentile interval of Hesterberg, 2015).
+
+Array shapes: N sentences, D documents, F numbers per sentence, R resamples.
 """
 
 import functools
@@ -23,10 +24,10 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from nmt.config.keys import CONFIDENCE
 
-SEED = 12345  # the same for every run, so that two runs on one test set use the same draws
-CHUNK = 1 << 22  # sentences drawn at a time, which bounds the memory for large sets
+SEED = 12345  # fixed, so that two runs on one test set use the same resamples
+CHUNK = 1 << 22  # maximum number of sentences to draw at a time, which limits memory
 
-Interval = tuple[float | None, float | None]  # low, high; both are None if the interval is unknown
+Interval = tuple[float | None, float | None]  # lower and upper end; both are None if unknown
 Combine = Callable[[np.ndarray], np.ndarray]  # (..., F) sums -> (...) values
 
 
@@ -36,9 +37,9 @@ def resampled_sums(
     """Sums rows over all sentences, and over each resample of the sentences or documents.
 
     Args:
-        rows: (N, F) numbers of each sentence, N at least 1. Sums of integers are exact up to 2^53.
-        resamples: R. The draws depend only on R and on the number of sentences or documents.
-        documents: (N,) number of each sentence's document; None: sentences are drawn.
+        rows: (N, F) numbers of each sentence, N >= 1. Sums of integers are exact up to 2^53.
+        resamples: R. The random draws depend only on R and on the number of sentences or documents.
+        documents: (N,) document index of each sentence, or None to resample sentences.
 
     Returns:
         (1 + R, F) float64: the sums over all sentences, then over each resample.
@@ -53,7 +54,7 @@ def resampled_sums(
 
 
 def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Sums rows (N, F) by document number (N,): (D, F), in ascending order of the numbers."""
+    """Sums the rows (N, F) of each document: (D, F), in ascending order of the document indices (N,)."""
     _, index = np.unique(documents, return_inverse=True)
     order = np.argsort(index, kind="stable")
     first = np.flatnonzero(np.diff(index[order], prepend=-1))
@@ -61,9 +62,9 @@ def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:
 
 
 def number_documents(names: Iterable[Any]) -> np.ndarray | None:
-    """Returns the number of each sentence's document (N,), from 0 in order of first appearance.
+    """Returns a document index (N,) for the document name of each sentence.
 
-    Returns None if a sentence names no document, or if there are no sentences.
+    Indices start at 0, in order of first appearance. Returns None if a name is None, or if there are no names.
     """
     listed = list(names)
     if None in listed or not listed:
@@ -73,12 +74,12 @@ def number_documents(names: Iterable[Any]) -> np.ndarray | None:
 
 
 def count_documents(documents: np.ndarray | None) -> int | None:
-    """Counts the different documents of sentences (N,); None if the documents are unknown."""
+    """Counts the distinct documents of sentences (N,); None if the documents are unknown."""
     return None if documents is None else len(np.unique(documents))
 
 
 def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
-    """Yields how often each resample draws each sentence, in chunks of r resamples: (r, N) uint16."""
+    """Yields how often each resample draws each sentence, in chunks (r, N) of r resamples."""
     generator = np.random.default_rng(SEED)
     step = max(1, CHUNK // size)
     for start in range(0, resamples, step):
@@ -91,17 +92,17 @@ def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
 
 @functools.lru_cache(maxsize=32)
 def _remembered_draws(size: int, resamples: int) -> list[np.ndarray]:
-    """Returns all draws for a small set; cached, since all scores and runs use the same draws."""
+    """Returns all draws for a small set, cached for other scores and runs."""
     return [*_draws(size, resamples)]
 
 
 def interval_of(
     values: np.ndarray, confidence: float = CONFIDENCE, documents: int | None = None
 ) -> Interval:
-    """Returns the percentile interval of the finite values among resampled values (R,).
+    """Returns the percentile interval of resampled values (R,); values that are not finite are ignored.
 
     Args:
-        documents: D if documents were drawn, which widens the interval; None: sentences were drawn.
+        documents: number of resampled documents, for a wider interval; None if sentences were resampled.
 
     >>> interval_of(np.arange(101.0), confidence=0.5)
     (25.0, 75.0)
@@ -122,10 +123,10 @@ def interval_of(
 
 
 def widening(documents: int, confidence: float = CONFIDENCE) -> float:
-    """Returns the factor by which an interval over D resampled documents must be wider.
+    """Returns the factor that corrects the width of an interval over D resampled documents.
 
-    The variance of resamples of D documents is too small by the factor (D - 1) / D, and their mean
-    has Student's t distribution with D - 1 degrees of freedom.
+    The variance over the resamples is too small by the factor (D - 1) / D. In addition, the mean of D
+    documents has Student's t distribution with D - 1 degrees of freedom.
     """
     tail = (1.0 - confidence) / 2.0
     by_t = stdtrit(documents - 1, tail) / ndtri(tail)
@@ -135,12 +136,12 @@ def widening(documents: int, confidence: float = CONFIDENCE) -> float:
 def interval_row(
     values: np.ndarray, sentences: int, documents: int | None = None
 ) -> dict[str, Any]:
-    """Returns columns of scores.csv: `value`, `low`, `high`, `sentences` and `interval`.
+    """Returns the columns `value`, `low`, `high`, `sentences` and `interval` of scores.csv.
 
     Args:
-        values: (1 + R,) the value on the sentences, then the values on resamples.
-        sentences: number of the sentences.
-        documents: D if documents were drawn; None: sentences were drawn.
+        values: (1 + R,) the value on all sentences, then the values on resamples.
+        sentences: number of sentences.
+        documents: number of resampled documents; None if sentences were resampled.
     """
     low, high = interval_of(values[1:], documents=documents)
     drawn = "sentences" if documents is None else "documents"

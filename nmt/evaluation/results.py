@@ -1,6 +1,6 @@
-"""results.json describes a run; its scores are in `scores.csv`.
+"""Reads and writes results.json, which describes a run; the scores of the run are in scores.csv.
 
-It is written last and atomically, so that a run folder that has it is a finished run.
+The file is written atomically, after all other files. So a run with a results.json is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def versions() -> dict[str, str]:
 
 
 def as_json(value: Any) -> Any:
-    """Converts content to JSON's types; numbers that are not finite become null.
+    """Converts a value to JSON types; numbers that are not finite become null.
 
     >>> as_json({"nll": np.float32(0.5), "perplexity": [float("inf")], "edges": (10, 20)})
     {'nll': 0.5, 'perplexity': [None], 'edges': [10, 20]}
@@ -63,7 +63,7 @@ def as_json(value: Any) -> Any:
 
 
 def write(folder: str | Path, content: Mapping[str, Any]) -> None:
-    """Writes results.json into a run folder atomically, after all other files."""
+    """Writes results.json into a run folder atomically."""
     write_json(Path(folder) / FILE, as_json(content))
 
 
@@ -71,7 +71,7 @@ def read(folder: str | Path) -> dict[str, Any]:
     """Reads the results.json of a run folder.
 
     Raises:
-        InputError: if it is missing or not the results of a run; the message names the file.
+        InputError: if the file is missing or is not the results of a run; the message names the file.
     """
     path = Path(folder) / FILE
     with refuse_unreadable(path, "the results of a run"):

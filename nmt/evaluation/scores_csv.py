@@ -1,4 +1,4 @@
-"""The scores of a run as one tidy table: `scores.csv`, one row per number (columns: docs/scores.md)."""
+"""Reads and writes `scores.csv`, the scores of a run; docs/scores.md describes its columns."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NUMBERS = {  # types of numeric columns; all other columns are text
 
 
 def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
-    """Makes a frame with these columns and their types.
+    """Returns a data frame with these columns and their types.
 
     Args:
-        rows: anything that `pandas.DataFrame` accepts, such as a list of dicts; columns may be missing.
+        rows: anything that `pandas.DataFrame` accepts, such as a list of dicts. Columns may be missing.
     """
     types = {name: _NUMBERS.get(name, "str") for name in columns}
     frame = pd.DataFrame(rows).reindex(columns=list(columns)).astype(types)
@@ -34,10 +34,10 @@ def tidy(rows: Any, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def score_table(rows: Any) -> pd.DataFrame:
-    """Makes a frame with the columns of `scores.csv`, and with `key` and `bucket`.
+    """Returns a data frame with the columns of `scores.csv`, and with `key` and `bucket`.
 
-    `key` is the score, with a subset other than `all` appended: `bleu`, `bleu_no_unk`. `bucket` is the
-    range of lengths, such as `1-10`, or `all`.
+    `key` is the score, or the score and the subset if the subset is not `all`, such as `bleu_no_unk`.
+    `bucket` is the range of lengths, such as `1-10`, or `all`.
     """
     frame = tidy(rows, COLUMNS)
     buckets = [
@@ -56,7 +56,7 @@ def write_scores(folder: str | Path, scores: pd.DataFrame) -> None:
 
 
 def read_scores(folder: str | Path) -> pd.DataFrame:
-    """Reads the scores of a run from its folder; columns as in `score_table`.
+    """Reads the `scores.csv` of a run folder into a data frame with the columns of `score_table`.
 
     Raises:
         InputError: if `scores.csv` cannot be read; the message names the file.

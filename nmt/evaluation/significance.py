@@ -1,17 +1,19 @@
-"""Paired bootstrap test of two systems (Koehn, 2004) on statistics of sentences.
+"""Paired bootstrap test of the score difference of two systems (Koehn, 2004).
 
-It differs from `sacrebleu.significance`, which shifts the absolute differences of the resamples by
-their mean. This mean is above 0 even for equal systems: for pairs that differ only by chance (50 to 200
-sentences, outputs swapped at random) it reports 10 to 14 % as significant at p < 0.05, some with an
-interval that contains 0. We shift the signed differences, as a test of no difference requires (Efron
-and Tibshirani, 1993, section 16.4); this test reports 4 to 7 %. Resamples of few sentences vary too
-little: at p < 0.05, the test reports up to 8 % of these pairs with 30 sentences, 11 % with 20, 23 % with
-5, and every pair with a single sentence. So p is None below `FEWEST` sentences.
+Under the null hypothesis, the mean difference is 0. So the mean of the resampled differences is subtracted
+from them (Efron and Tibshirani, 1993, section 16.4). `sacrebleu.significance` does this with absolute
+differences, whose mean is above 0 even for equal systems. Both tests were run on pairs of systems that differ
+only by chance (50 to 200 sentences, outputs swapped at random). At p < 0.05, sacrebleu's test reports 10 to
+14 % of these pairs as significant, some with an interval that contains 0. This test reports 4 to 7 %.
 
-All systems use the same draws (`nmt.evaluation.resampling`), so that the resamples of two systems can
+Resamples of few sentences vary too little. At p < 0.05, this test reports up to 8 % of such pairs with 30
+sentences, 11 % with 20, 23 % with 5, and every pair with a single sentence. Therefore, p is None with fewer
+than `FEWEST` sentences.
+
+All systems use the same resamples (`nmt.evaluation.resampling`), so the resampled scores of two systems can
 be subtracted.
 
-Legend: N sentences, S systems, F statistics per sentence, R resamples.
+Array shapes: N sentences, S systems, F statistics per sentence, R resamples.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +31,7 @@ from nmt.evaluation.resampling import (
     widening,
 )
 
-TIE = 1e-9  # scores that differ by less are equal up to rounding
+TIE = 1e-9  # smaller differences of scores are rounding errors
 FEWEST = 30  # minimum number of sentences for a p-value
 TESTED = ("score_a", "score_b", "delta", "low", "high", "interval", "p", "p_corrected")
 
@@ -45,17 +47,17 @@ def paired_differences(
     """Compares every pair of systems by a score, on the whole set and in each length bucket.
 
     Args:
-        tables: by system, the statistics (N, F) of the same N sentences in the same order.
-        combine: sums (..., F) -> scores (...).
-        lengths: (N,) the lengths that select buckets.
-        edges: last length of each bucket; None: the whole set only.
-        documents: (N,) number of each sentence's document; None: sentences are drawn.
+        tables: the statistics (N, F) of each system, for the same N sentences in the same order.
+        combine: computes scores (...) from sums (..., F).
+        lengths: (N,) lengths that determine the buckets.
+        edges: largest length of each bucket, or None for the whole set only.
+        documents: (N,) document index of each sentence, or None to resample sentences.
 
     Yields:
-        For each pair, a row for the whole set (`bucket` is `all`), then a row for each bucket; rows
-        where a score is undefined are left out. Keys: `a`, `b`, `bucket`, `from`, `to`, `sentences`,
+        For each pair, a row for the whole set (`bucket` is `all`), then a row for each bucket. Rows with an
+        undefined score are left out. Keys: `a`, `b`, `bucket`, `from`, `to`, `sentences`,
         `score_a`, `score_b`, `delta` (a - b), `low`, `high` (bootstrap interval of delta), `interval`
-        (what was drawn), `p` (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and
+        (what was resampled), `p` (two-sided, by bootstrap; None with fewer than `FEWEST` sentences) and
         `p_corrected` (p with Holm's correction for the tested buckets; for the whole set, p itself).
     """
     table = np.stack([*tables.values()], axis=1)  # (N, S, F)
@@ -81,11 +83,11 @@ def paired_differences(
 def _test(
     first: np.ndarray, second: np.ndarray, sentences: int, documents: int | None
 ) -> dict[str, Any]:
-    """Tests the difference of two scores (1 + R,), on the sentences and on resamples.
+    """Tests the difference of two scores, given on all sentences and on R resamples (1 + R,).
 
-    `documents` is the number of documents, if documents were drawn; None: sentences were drawn. p is the
-    share of differences by chance that are at least as large as the observed difference. The observed
-    difference is counted as one of the differences by chance.
+    `documents` is the number of resampled documents, or None if sentences were resampled. p is the share of
+    the chance differences that are at least as large as the observed difference. The observed difference
+    is counted as a chance difference too.
     """
     delta, *_ = deltas = first - second
     by_chance = deltas[1:][~np.isnan(deltas[1:])]
@@ -101,9 +103,9 @@ def _test(
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Corrects p-values for testing several hypotheses at once (Holm, 1979; step-down).
+    """Corrects p-values for multiple testing with the step-down method of Holm (1979).
 
-    A hypothesis that was not tested (None) stays None and does not count.
+    None stands for a hypothesis that was not tested. It is ignored and stays None.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]

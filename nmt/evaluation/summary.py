@@ -1,4 +1,4 @@
-"""Computes all scores of a test set from its records: the rows of `scores.csv`."""
+"""Computes the scores of a test set from its records."""
 
 import functools
 import logging
@@ -27,14 +27,14 @@ from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
-PART = 20  # sentences whose statistics a process computes at a time
-SAMPLE, MANY = 10, 1000  # for MANY or more sentences, SAMPLE of them are timed to estimate the time
+PART = 20  # number of sentences in a task for a worker process
+SAMPLE, MANY = 10, 1000  # from MANY sentences on, SAMPLE of them are timed to predict the time
 
 
 def keep_statistics(
     records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> None:
-    """Stores statistics that are slow to compute, or depend on the target language, in the records."""
+    """Stores the statistics of slow or language-dependent scores in the records."""
     chosen = choose_scores(settings.scores, language=language)
     stored = [score for score in chosen if score.slow or score.signature is not None]
     for record in records:
@@ -52,12 +52,12 @@ def compute_statistics(
 ) -> None:
     """Stores the statistics of a slow score in the records that lack them.
 
-    sacreBLEU, chrF and TER are computed in several processes. Scores of users are computed in this process:
-    they may use threads, such as torch's, which a forked process lacks.
+    sacreBLEU, chrF and TER are computed in several processes. Other scores are computed in this process,
+    because they may use threads (for example of torch), which do not survive a fork.
 
     Args:
-        records: records of one test set, by the name of the run or system.
-        shown: show progress, and log the expected time if it is a minute or more.
+        records: records of one test set, by name of the run or system.
+        shown: whether to show progress, and to log the expected time if it is at least a minute.
     """
     jobs = []
     for name, rows in records.items():
@@ -91,23 +91,23 @@ def compute_statistics(
 
 
 class Measured:
-    """The statistics of some scores for each sentence, and the scores of any subset of sentences.
+    """Statistics of each sentence for several scores, and the scores of any subset of the sentences.
 
-    The result does not depend on the order of the records or on the number of processes.
+    The results do not depend on the order of the records or on the number of processes.
 
     Args:
         records: records of a test set (`nmt.evaluation.records`).
-        scores: scores besides BLEU and BLEU with `<unk>` forbidden (`bleu_no_unk`).
-        settings: edges of the buckets, and number of resamples.
-        compute_slow: whether to compute the statistics of slow scores that records lack.
+        scores: scores in addition to BLEU and `bleu_no_unk`, which are always computed.
+        settings: its bucket edges and number of resamples are used.
+        compute_slow: whether to compute statistics of slow scores that are missing in the records.
 
     Attributes:
-        scores: scores by key; BLEU and `bleu_no_unk` first.
+        scores: scores by key. BLEU and `bleu_no_unk` are first.
         ids: (N,) ids of the sentences, ascending.
-        lengths: (N,) lengths that select their buckets.
-        documents: (N,) number of each sentence's document; None unless all records name one.
-        domains: (N,) name of each sentence's domain; None unless all records name one.
-        tables: statistics (N, F) by key of the score; a sentence without statistics has a row of NaN.
+        lengths: (N,) lengths that determine the buckets.
+        documents: (N,) document index of each sentence; None if any record names no document.
+        domains: (N,) domain name of each sentence; None if any record names no domain.
+        tables: statistics (N, F) by key of the score. The row of a sentence without statistics is NaN.
 
     Raises:
         ValueError: if a sentence occurs twice.
@@ -137,13 +137,13 @@ class Measured:
         }
 
     def has(self, key: str) -> np.ndarray:
-        """Tells which sentences have a score: (N,) bool; all False if the score was not measured."""
+        """Tells which sentences have a score: (N,) bool; all False if the score was not computed."""
         if key not in self.tables:
             return np.zeros(len(self.ids), dtype=bool)
         return ~np.isnan(self.tables[key][:, 0])
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
-        """Returns `value`, `low`, `high`, `sentences` and `interval` of the sentences in a mask (N,).
+        """Returns `value`, `low`, `high`, `sentences` and `interval` for the sentences in a mask (N,).
 
         Returns None if no sentence in the mask has the score, or if the score is undefined.
         """
@@ -152,7 +152,7 @@ class Measured:
         if not len(rows):
             return None
         documents = None if self.documents is None else self.documents[chosen]
-        resamples = self.resamples if len(rows) > 1 else 0  # resamples of one sentence are equal
+        resamples = self.resamples if len(rows) > 1 else 0  # one sentence has no variance
         values = self.scores[key].combine(resampled_sums(rows, resamples, documents))
         row = interval_row(values, len(rows), count_documents(documents))
         return row if np.isfinite(row["value"]) else None
@@ -160,7 +160,7 @@ class Measured:
     def rows(self, test_set: str, key: str) -> Iterator[dict[str, Any]]:
         """Yields the rows of `scores.csv` for one score: the whole set, then its buckets.
 
-        A bucket without a defined score has no row.
+        Buckets in which the score is undefined are left out.
         """
         subset = "no_unk" if key == NO_UNK.key else "all"
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
@@ -174,24 +174,24 @@ class Measured:
 def score_set(
     name: str, records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> list[dict[str, Any]]:
-    """Computes all chosen scores of a test set, as rows of `scores.csv`; uses stored statistics."""
+    """Computes the rows of `scores.csv` for a test set; statistics stored in the records are reused."""
     measured = Measured(records, choose_scores(settings.scores, language=language), settings)
     return [row for key in measured.scores for row in measured.rows(name, key)]
 
 
 @dataclass(frozen=True, eq=False)
 class CommonSentences:
-    """The N sentences for which all of several runs have a score."""
+    """The N sentences that have a score in all runs of a comparison."""
 
     ids: np.ndarray  # (N,) ascending
     lengths: np.ndarray  # (N,)
-    documents: np.ndarray | None  # (N,) number of each sentence's document; None if unknown
-    domains: np.ndarray | None  # (N,) name of each sentence's domain; None if unknown
-    tables: list[np.ndarray]  # for each run its statistics (N, F)
+    documents: np.ndarray | None  # (N,) document index of each sentence; None if unknown
+    domains: np.ndarray | None  # (N,) domain name of each sentence; None if unknown
+    tables: list[np.ndarray]  # statistics (N, F) of each run
 
 
 def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
-    """Selects the sentences for which all runs have a score."""
+    """Selects the sentences that have a score in all runs."""
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
     indices = [np.searchsorted(run.ids, ids) for run in runs]
     tables = [run.tables[key][at] for run, at in zip(runs, indices, strict=True)]

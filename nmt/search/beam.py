@@ -1,10 +1,11 @@
 """Beam search for a batch of sentences (section 4.2 of the paper).
 
-B batch (unfinished sentences), K hypotheses per sentence, S source length, V vocabulary size.
+Array shapes: B unfinished sentences, K hypotheses per sentence, S source length, V vocabulary size.
 
-The device runs the model. On the host, NumPy arrays hold the totals, beam widths and parents of
-hypotheses. Each step waits for one copy from the device, and queues a few copies to the device. All K
-hypotheses of a sentence share one copy of the annotations. Finished sentences leave the batch.
+The model runs on the device. NumPy arrays on the host contain the log-probabilities and parents of the
+hypotheses. In each step, the host waits for one copy from the device, and starts a few copies to the device
+without waiting. All K hypotheses of a sentence share one copy of the annotations. Finished sentences are
+removed from the batch.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ class Hypothesis:
 
 
 class Searchable(Protocol):
-    """The methods of a model that beam search calls: see `nmt.layers.Network`."""
+    """The methods of a model that beam search calls; `nmt.layers.Network` implements them."""
 
     def begin(self, source: Tensor, mask: Tensor) -> tuple[Any, Any]:
-        """Returns memory and first state for sentences (B, S) and mask (B, S)."""
+        """Returns the encoded sentences and the initial state, given sentences (B, S) and a mask (B, S)."""
 
     def step(self, state: Any, memory: Any) -> tuple[Tensor, Any]:
-        """Returns logits (B, K, V) and attention."""
+        """Returns the logits (B, K, V) of the next word and the attention output of this step."""
 
     def advance(self, state: Any, attended: Any, word: Tensor) -> Any:
         """Returns the state after `word` (B, K)."""
@@ -55,9 +56,9 @@ class Searchable(Protocol):
 
 @dataclass
 class _Sentence:
-    """The bookkeeping of one sentence."""
+    """The limits and results of the search for one sentence."""
 
-    limit: int  # maximum number of symbols, with </s>
+    limit: int  # maximum number of symbols, including </s>
     minimum: int  # minimum number of words before </s>
     finished: list[Hypothesis] = field(default_factory=list)
     open: list[Hypothesis] = field(default_factory=list)  # unfinished when the search stopped
@@ -65,9 +66,9 @@ class _Sentence:
 
 @contextlib.contextmanager
 def _autocast_cache() -> Iterator[None]:
-    """Lets autocast cast each weight once per search instead of once per step.
+    """Enables the weight cache of autocast, so that weights are cast once per search, not once per step.
 
-    Inference mode and Lightning's autocast turn autocast's cache of cast weights off.
+    Inference mode and Lightning's autocast disable this cache.
     """
     was_enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(True)
@@ -88,30 +89,32 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Translates a batch of sentences by beam search; `beam_size=1` is greedy search.
 
-    Each step keeps the best continuations of a sentence's hypotheses, as many as the beam is wide.
-    A finished hypothesis leaves the beam, which shrinks by one. The search of a sentence ends when
-    its beam is empty, after max_ratio * T_x steps, or as soon as no open hypothesis can still be among
-    the `nbest` best. T_x counts the source symbols, with `</s>`. Hypotheses are ranked by the sum of
-    log-probabilities / length^length_penalty, where length counts the written symbols, with `</s>`.
-    Open (unfinished) hypotheses come after all finished ones. Ties go to the lower word index.
+    Each step keeps the best continuations of the hypotheses of a sentence, up to the beam width. A finished
+    hypothesis is removed from the beam, and the beam width decreases by one. The search for a sentence ends
+    when its beam is empty, after max_ratio * T_x steps, or when no open hypothesis can become one of the
+    `nbest` best. T_x is the number of source symbols, including `</s>`.
+
+    Hypotheses are ranked by their score, log-probability / length^length_penalty. The length is the number of
+    target symbols, including `</s>`. Open (unfinished) hypotheses are ranked after all finished ones. Among
+    equal hypotheses, the lower word index wins.
 
     Args:
-        model: in evaluation mode.
-        source: (B, S) int64 ids, each sentence ending with `</s>`.
-        mask: (B, S) bool, True on real positions.
-        settings: uses beam_size, nbest, max_ratio, min_ratio (no `</s>` before
-            floor(min_ratio * T_x) symbols) and length_penalty.
-        forbid_unknown: whether never to write `<unk>`. Other words keep their probabilities.
+        model: a model in evaluation mode.
+        source: (B, S) int64 ids. Each sentence ends with `</s>`.
+        mask: (B, S) bool, False at padding.
+        settings: beam_size, nbest, max_ratio, min_ratio and length_penalty are used. `</s>` is forbidden
+            in the first floor(min_ratio * T_x) steps.
+        forbid_unknown: whether to forbid `<unk>`. The probabilities of other words do not change.
 
     Returns:
-        For each sentence up to `nbest` hypotheses, best first.
+        Up to `nbest` hypotheses for each sentence, best first.
 
     Raises:
         RunError: if a probability of the model is NaN.
     """
     lengths = mask.sum(1).tolist()
     limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]
-    sentences = [  # </s> is always allowed at the last step
+    sentences = [  # the minimum is below the limit, so that </s> is allowed at the last step
         _Sentence(limit, min(_floor(settings.min_ratio * n), limit - 1))
         for limit, n in zip(limits, lengths, strict=True)
     ]
@@ -119,7 +122,7 @@ def beam_search(
         return []
     unfinished = sentences
     written = np.empty((len(sentences), 1, 0), np.int32)  # (B, K, steps) words of each hypothesis
-    totals = np.zeros((len(sentences), 1))  # (B, K) summed log-probabilities; -inf: no hypothesis
+    totals = np.zeros((len(sentences), 1))  # (B, K) summed log-probabilities; -inf in empty slots
     memory, state = model.begin(source, mask)
     for step in range(1, max(sentence.limit for sentence in sentences) + 1):
         logits, attended = model.step(state, memory)
@@ -150,7 +153,7 @@ def beam_search(
         staying = np.flatnonzero(active)
         slots = _open_slots(totals[active])  # (B', K')
         written, totals, words = (take(each[active], slots) for each in (written, totals, words))
-        # index of each hypothesis's parent in the flattened (B, K) batch
+        # index of the parent of each hypothesis in the flattened (B, K) batch
         parents = staying[:, None] * logits.shape[1] + take(chosen.parents[active], slots)
         unfinished = [unfinished[i] for i in staying]
         index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
@@ -161,7 +164,7 @@ def beam_search(
 
 
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:
-    """Returns the rank log-probability / length^length_penalty, where `length` includes `</s>`."""
+    """Returns the score of a hypothesis; `length` includes `</s>`."""
     return log_probability / length**length_penalty
 
 
@@ -171,22 +174,22 @@ def _rank(hypothesis: Hypothesis, settings: SearchConfig) -> float:
 
 
 def _floor(steps: float) -> int:
-    """Rounds down, but tolerates rounding errors: 0.29 * 100 is 28.999999999999996 in Python."""
+    """Rounds down, but tolerates rounding errors such as 0.29 * 100 == 28.999999999999996."""
     return int(steps + 1e-9)
 
 
 def _open_slots(totals: np.ndarray) -> np.ndarray:
-    """Returns the slots (B, K') of each row's open hypotheses, ascending, padded with other slots."""
+    """Returns the slots (B, K') of the open hypotheses of each sentence, padded with empty slots."""
     is_open = totals > -np.inf
     return np.argsort(~is_open, axis=1, kind="stable")[:, : is_open.sum(1).max()]
 
 
 def _continues(sentence: _Sentence, step: int, best_open: float, settings: SearchConfig) -> bool:
-    """Whether another step can change the hypotheses to return for a sentence.
+    """Whether another step can change the result for a sentence.
 
-    An open hypothesis loses probability with every word, and gains most from the division by
-    length^length_penalty at the last step. If even this best possible rank is below the ranks of the
-    `nbest` best finished hypotheses, the search can stop.
+    More words can only decrease the log-probability of the best open hypothesis. Its final score is therefore at
+    most log-probability / limit^length_penalty. The search can stop if this bound is below the scores of the
+    `nbest` best finished hypotheses.
     """
     if step >= sentence.limit or best_open == -np.inf:
         return False
@@ -198,7 +201,7 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
 
 
 def _ranked(sentence: _Sentence, settings: SearchConfig) -> list[Hypothesis]:
-    """Returns the best `nbest` hypotheses: finished before open, by rank, then by word index."""
+    """Returns the `nbest` best hypotheses, finished ones first, sorted by score, then by word index."""
     hypotheses = [*sentence.finished, *sentence.open]
     hypotheses.sort(key=lambda each: (not each.finished, -_rank(each, settings), each.tokens))
     return hypotheses[: settings.nbest]

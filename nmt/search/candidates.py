@@ -1,20 +1,20 @@
 """Selects the best continuations for beam search.
 
-B batch, K hypotheses per sentence, V vocabulary size, C inspected cells, W beam width.
-
-The K x V scores of a sentence are never stored. The vocabulary is split into stripes of equal size. Cell i
-of a hypothesis holds word i of each stripe; one pass computes the best logit of each cell. With one
-hypothesis, six words in two stripes of three, and W = 2:
+Sorting all K x V candidates of a sentence would be slow. Instead, the vocabulary is split into stripes of
+equal size. Cell i of a hypothesis consists of word i of each stripe. One pass over the logits computes the
+best logit of each cell. Example for one hypothesis, six words in two stripes, and a beam width W of 2:
 
                 cell 0     cell 1     cell 2
     stripe 0    word 0: 1  word 1: 9  word 2: 2
     stripe 1    word 3: 8  word 4: 3  word 5: 6
     best        8          9          6           inspect cells 1 and 0
 
-The best W words are in the best W cells: each of these W cells has a word that is at least as good as
-every word of any other cell. Here words 1 and 3 are kept, and no word of cell 2 exceeds 6. So only the
-words of the best cells are copied to the host and sorted there, in float64. If a word of another cell
-could be among the best because of rounding or ties, all words of the sentence are sorted.
+The best W words are in the best W cells, because each of these cells has a word that is at least as good as
+all words of all other cells. In the example, words 1 and 3 are the best, and no word of cell 2 exceeds 6.
+So only the words of the best cells are copied to the host and sorted there in float64. Because of rounding
+or ties, a word of another cell may also be among the best. In this case, all words of the sentence are sorted.
+
+Array shapes: B sentences, K hypotheses per sentence, V vocabulary size, C inspected cells, W beam width.
 """
 
 from __future__ import annotations
@@ -30,49 +30,49 @@ from torch import Tensor
 from nmt.utils.devices import queued
 from nmt.utils.errors import RunError
 
-STRIPES = 16  # number of stripes; more would give fewer cells to compare, but more words to sort
-SPARE = 4  # cells inspected beyond the beam width: thanks to these, most ties need no full sort
+STRIPES = 16  # number of stripes; more stripes mean fewer cells, but more words per cell to sort
+SPARE = 4  # number of cells to inspect in addition to W; with them, few ties require a full sort
 NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
-CHUNK = 1 << 17  # logits per chunk when a CPU computes normalisers: a chunk fits the CPU's cache
+CHUNK = 1 << 17  # logits that `_normaliser` processes at a time on a CPU, to fit its cache
 
 
 class Stripes(NamedTuple):
-    """A vocabulary in stripes of equal size; the last stripe may overlap the stripe before it."""
+    """A vocabulary that is split into stripes of equal size; the last two stripes may overlap."""
 
     starts: list[int]  # the first word of each stripe
     on_device: Tensor  # `starts` as a tensor
-    size: int  # number of words of a stripe, and of cells of a hypothesis
+    size: int  # number of words per stripe; equals the number of cells per hypothesis
 
 
 class Continuations(NamedTuple):
     """Hypotheses extended by one word, best first."""
 
-    parents: np.ndarray  # (B, W) slot of the hypothesis to which the word is added
+    parents: np.ndarray  # (B, W) slot of the hypothesis that the word extends
     words: np.ndarray  # (B, W)
-    totals: np.ndarray  # (B, W) summed log-probability with this word; -inf: no continuation
+    totals: np.ndarray  # (B, W) log-probability including this word; -inf in empty slots
 
 
 def best_continuations(
     logits: Tensor, totals: np.ndarray, widths: np.ndarray, forbidden: dict[int, np.ndarray]
 ) -> Continuations:
-    """Returns the best continuations of each sentence's hypotheses.
+    """Returns the best continuations of the hypotheses of each sentence.
 
-    Probabilities are normalised over all words, forbidden words included, in float32 (for float64
-    logits: float64). Ties go to the lower word index, then to the lower slot.
+    Probabilities are normalised over all words, including forbidden words. This is done in float32, or in
+    float64 for float64 logits. Among equal continuations, the lower word index wins, then the lower slot.
 
     Args:
-        logits: (B, K, V) for the next word; overwritten at forbidden words.
-        totals: (B, K) float64, summed log-probabilities; -inf: no hypothesis.
-        widths: (B,) int, number of continuations to keep per sentence (W is the largest).
-        forbidden: word id -> (B,) bool, the sentences for which the word is forbidden.
+        logits: (B, K, V) for the next word. Logits of forbidden words are overwritten.
+        totals: (B, K) float64, log-probabilities of the hypotheses; -inf in empty slots.
+        widths: (B,) int, number of continuations to return per sentence. W is the largest.
+        forbidden: word id -> (B,) bool, True in sentences where the word is forbidden.
 
     Raises:
         RunError: if a probability of the model is NaN.
     """
     stripes = _stripes(logits.shape[2], logits.device)
     best = _best_of_cells(logits, stripes)
-    # computed before the logits of forbidden words are overwritten
+    # Compute the normaliser before the logits of forbidden words are overwritten.
     normaliser = _normaliser(logits, best)
     for word, sentences in forbidden.items():
         mask = queued(torch.from_numpy(sentences), logits.device)
@@ -80,7 +80,8 @@ def best_continuations(
     count = int(widths.max()) + SPARE
     candidates, bound = _inspect_cells(count, logits, best, normaliser, totals, stripes)
     kept = _best(candidates, widths)
-    # A word outside the inspected cells scores at most `bound`. `bound` must be clearly below all kept scores.
+    # `bound` is an upper bound for the scores of all words outside the inspected cells. If it is not clearly
+    # below the kept scores, rank all words.
     lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
     slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
     unsure = (bound >= lowest - slack) & (bound > -np.inf)
@@ -90,12 +91,12 @@ def best_continuations(
 
 
 def take(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns entries `columns` (B, N) of the rows of `array` (B, M); a faster `np.take_along_axis`."""
+    """Selects `columns` (B, N) from the rows of `array` (B, M), faster than `np.take_along_axis`."""
     return array[np.arange(len(array))[:, None], columns]
 
 
 def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
-    """Returns the best logit (B, K, cells) of each cell."""
+    """Returns the best logit of each cell: (B, K, cells)."""
     size = stripes.size
     head = logits[:, :, : size * (len(stripes.starts) - 1)].unflatten(2, (-1, size)).amax(2)
     return torch.maximum(head, logits[:, :, -size:])
@@ -104,8 +105,8 @@ def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
 def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
     """Sets the logits of a word to -inf in the sentences of a mask (B,).
 
-    Also computes the best logits of the word's cells again, since a best logit that is too high would
-    cause a sort of all words.
+    Also updates the best logits of the cells that contain the word. If they were too high, all words
+    would be sorted.
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:
@@ -120,11 +121,11 @@ def _inspect_cells(
     totals: np.ndarray,
     stripes: Stripes,
 ) -> tuple[Continuations, np.ndarray]:
-    """Copies all words of a sentence's best `count` cells to the host.
+    """Copies all words of the best `count` cells of each sentence to the host.
 
     Returns:
-        The words with their scores (B, C · stripes), unsorted, and an upper bound (B,) of the scores of
-        all other words; -inf if there are no other words.
+        The words and their scores (B, C · stripes), unsorted, and an upper bound (B,) for the scores of
+        all other words. The bound is -inf if there are no other words.
     """
     starts, first_words, size = stripes
     batch, slots, _ = best.shape
@@ -136,16 +137,16 @@ def _inspect_cells(
     words = (cells % size).unsqueeze(2) + first_words  # (B, C, stripes)
     rows = torch.arange(batch, device=logits.device).unsqueeze(1)
     values = logits[rows.unsqueeze(2), parents.unsqueeze(2), words].to(dtype)
-    # rounding must not give a probability above 1
+    # Due to rounding, a probability could be above 1.
     values = (values - normaliser[rows, parents].unsqueeze(2)).clamp(max=0)
-    # one tensor, so that the host waits only once; as floats, indices of cells are exact below 2^24
+    # Copy a single tensor, so that the host waits only once. Cell indices below 2^24 are exact as floats.
     copied = torch.cat((bounds[:, -1:], cells, values.flatten(1)), 1).double().cpu().numpy()
     if np.isnan(copied).any():
         raise RunError(NOT_NUMBERS)
 
     cell = copied[:, 1 : count + 1].astype(np.int64)
     candidates = (cell % size)[:, :, None] + np.array(starts)  # (B, C, stripes) words
-    # words that the last stripe shares with the one before it
+    # Words that are in both of the last two stripes must not be candidates twice.
     repeated = candidates[:, :, -1] < starts[-2] + size
     slot = np.repeat(cell // size, len(starts), axis=1)
     scores = take(totals, slot) + copied[:, count + 1 :]
@@ -155,7 +156,7 @@ def _inspect_cells(
 
 
 def _normaliser(logits: Tensor, best: Tensor) -> Tensor:
-    """Returns log Σ exp (B, K) of logits (B, K, V), given the best logit of each cell (B, K, cells)."""
+    """Returns the log-sum-exp of the logits, (B, K, V) -> (B, K); `best` is the best logit of each cell."""
     largest = best.amax(2).to(torch.promote_types(logits.dtype, torch.float32))
     # Σ e^l = 2^-shift Σ 2^(shift + l log2 e)
     flat = logits.flatten(0, 1)
@@ -176,14 +177,14 @@ def _stripes(vocabulary: int, device: torch.device) -> Stripes:
 
 
 def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
-    """Returns the best of M candidates per sentence, sorted; `widths` (B,) says how many to return."""
+    """Returns the `widths` (B,) best candidates of each sentence, best first."""
     width = int(widths.max())
     costs = -candidates.totals
     if width < costs.shape[1]:  # drop worse candidates, keep ties
         limit = np.partition(costs, width - 1, axis=1)[:, width - 1 : width]
         worse = costs > limit
         count = int((~worse).sum(1).max())
-        # sorting bools takes a third of the time of `argpartition`
+        # Sorting bools takes a third of the time of `argpartition`.
         columns = worse.argsort(axis=1, kind="stable")[:, :count]
         candidates = Continuations(*(take(array, columns) for array in candidates))
     parents, words, scores = candidates
@@ -201,7 +202,7 @@ def _rank_all_words(
     totals: np.ndarray,
     width: int,
 ) -> None:
-    """Ranks all words of one sentence, with logits (K, V), and writes the best to row `row` of `kept`."""
+    """Ranks all words of one sentence, given logits (K, V), and writes the best ones to row `row` of `kept`."""
     exact = (logits.to(normaliser.dtype) - normaliser.unsqueeze(1)).clamp(max=0)
     scores = totals[:, None] + exact.double().cpu().numpy()
     limit = np.partition(scores, scores.size - width, axis=None)[scores.size - width]

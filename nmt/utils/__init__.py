@@ -1,1 +1,1 @@
-"""Utilities that know nothing of translation: errors, files, devices, processes."""
+"""General utilities that do not depend on translation: errors, files, devices, processes."""

@@ -1,4 +1,4 @@
-"""Quotes command lines and overrides for Hydra's grammar and for the shell."""
+"""Quotes overrides for Hydra's grammar and command lines for the shell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def override_key(word: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quotes a text for Hydra's grammar if it needs quotes; Hydra would read `1e3` as 1000.0.
+    """Quotes a string for Hydra's grammar if necessary; Hydra parses an unquoted `1e3` as the number 1000.0.
 
     >>> quoted("outputs/a"), quoted("1e3"), quoted("b=1,'c'")
     ('outputs/a', "'1e3'", "'b=1,\\\\'c\\\\''")

@@ -1,4 +1,4 @@
-"""Devices: precision, threads, work in threads, random numbers, names, memory."""
+"""Utilities for devices: precision, threads, random seeds, names, memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from nmt.utils.startup import shared_cores
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 
-# (minimum hidden units, maximum threads). With fewer units one thread works, since small matrix
-# products end before a second thread wakes up.
+# Pairs of (minimum number of hidden units, maximum number of threads). Smaller models use one thread, because
+# small matrix products end before a second thread wakes up.
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
-    """Resolves `auto` to bf16-mixed if the device multiplies bf16 faster than float32, else to 32-true.
+    """Resolves `auto` to bf16-mixed if the hardware supports bf16, else to 32-true.
 
-    Raises InputError for float16: its gradients would underflow, since CUDA graphs compute them without
-    loss scaling.
+    Raises InputError for float16. Its gradients would underflow, because the CUDA graphs have no loss scaling.
     """
     if str(precision).partition("-")[0] == "16":
         raise InputError(f"trainer.precision={precision}: type bf16-mixed or 32-true, or auto")
@@ -39,7 +38,7 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if uses_gpu(accelerator):
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # AMX tiles or AVX-512 BF16. A later torch may lack these private functions.
+        # Check for AMX or AVX-512 BF16. Later versions of torch may lack these private functions.
         tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
         fast = any(getattr(torch.cpu, test, bool)() for test in tests)
     return "bf16-mixed" if fast else "32-true"
@@ -53,7 +52,7 @@ def uses_gpu(accelerator: str) -> bool:
 def resolve_accelerator(accelerator: str) -> str:
     """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for an unusable device.
 
-    Lightning's `auto` may choose a device without float64, which sums of scores need.
+    Lightning's own `auto` could choose a device without float64, which the scores need.
     """
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
@@ -70,9 +69,10 @@ def resolve_accelerator(accelerator: str) -> str:
 
 @cache
 def why_no_gpu() -> str:
-    """Says why no GPU can be used; empty if the GPU computes a test product correctly.
+    """Returns the reason why no GPU can be used, or an empty string if the GPU works.
 
-    Torch's wheels lack code for some GPUs that `torch.cuda.is_available` counts.
+    The GPU must multiply two matrices correctly. `torch.cuda.is_available` is not enough, because the wheels
+    of torch have no code for some GPUs.
     """
     if not torch.cuda.is_available():
         apple = torch.backends.mps.is_available()
@@ -89,15 +89,15 @@ def why_no_gpu() -> str:
 def set_threads(threads: int | str, accelerator: str, units: int, processes: int = 1) -> int:
     """Sets the CPU threads of this process, and returns their number.
 
-    `auto` means one thread with a GPU. On a CPU the number depends on the machine and on `units`, not on
-    the load, so that a command is deterministic. The number is also one if waiting threads would spin,
-    as in a notebook that imported torch before nmt.
+    With a GPU, `auto` is one thread. On a CPU, `auto` depends on the machine and on `units`. It does not depend
+    on the load, so that commands are deterministic. If torch was imported before nmt, for example in a notebook,
+    `auto` is one thread too, because waiting threads would spin.
 
     Args:
         threads: a number, or `auto`.
-        accelerator: `trainer.accelerator`.
-        units: hidden units of the model's recurrent networks.
-        processes: number of processes of this run that share the machine's cores.
+        accelerator: the value of `trainer.accelerator`.
+        units: number of hidden units of the model's recurrent networks.
+        processes: number of processes of this run that share the cores of the machine.
     """
     if not isinstance(threads, int):
         alone = "GOMP_SPINCOUNT" not in os.environ or uses_gpu(accelerator)
@@ -110,17 +110,17 @@ def set_threads(threads: int | str, accelerator: str, units: int, processes: int
 def map_batches(
     function: Callable[[Task], Done], items: Iterable[Task], workers: int, device: torch.device
 ) -> Iterator[Done]:
-    """Yields `map(function, items)` in order; on a CPU, `workers` threads compute one item each.
+    """Applies a function to items and yields the results in order; on a CPU, it uses `workers` threads.
 
-    The results are bit-identical for any number of workers. torch releases Python's global lock while
-    it computes. Threads share the model and start quickly; forked processes could hang, since OpenMP
-    has already run in the parent.
+    The results are bit-identical for any number of threads. Threads run in parallel because torch releases the
+    global interpreter lock. Forked processes are not used. They could hang, since OpenMP has already run in
+    the parent.
 
     Args:
-        function: must not change state that its calls share, and must set gradient mode and autocast,
-            since each thread has its own modes.
-        workers: number of threads; ignored on a GPU, where one thread works.
-        device: where `function` computes.
+        function: must not change shared state. It must set gradient mode and autocast, because each thread
+            has its own modes.
+        workers: number of threads on a CPU. On a GPU, one thread is used.
+        device: the device that `function` uses.
     """
     if device.type != "cpu":
         yield from map(function, items)
@@ -136,17 +136,17 @@ def map_batches(
 
 
 def queued(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copies a CPU tensor to a device without waiting for the copy."""
+    """Starts a copy of a CPU tensor to a device, and does not wait for the copy."""
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def seed_random_numbers(seed: int, device: torch.device) -> None:
-    """Seeds the generators of the CPU and of one device, as `torch.manual_seed` would.
+    """Seeds the random generators of the CPU and of one device like `torch.manual_seed`.
 
-    This takes microseconds; `torch.manual_seed` seeds all kinds of devices, and stores a stack trace
-    for each unused one.
+    This takes microseconds. `torch.manual_seed` is slower, because it seeds all types of devices and stores a
+    stack trace for each unused type.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
@@ -163,7 +163,7 @@ def name_of(device: torch.device) -> str:
 
 
 def processor() -> str:
-    """Returns the processor's model name, or else its architecture."""
+    """Returns the model name of the CPU, or its architecture if the model name is unknown."""
     cpus = Path("/proc/cpuinfo")
     for line in cpus.read_text().splitlines() if cpus.is_file() else ():
         if line.startswith("model name"):
@@ -172,7 +172,7 @@ def processor() -> str:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Returns the peak memory in bytes: of tensors on a GPU, of the whole process on a CPU."""
+    """Returns the peak memory in bytes, of all tensors on a GPU or of the process on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,4 +1,4 @@
-"""Reads the environment of this process: ranks, job, command, commit, extras, W&B's key."""
+"""Reads the environment of this process: rank, job, command, git commit, optional packages, W&B key."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from omegaconf import OmegaConf
 from nmt.utils.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Servers under which `wandb login` stores the key, depending on its version
+# `wandb login` stores the key under one of these hosts, depending on the version of wandb.
 WANDB_SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
 WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 
 
 @functools.cache
 def git_commit(package: Path = PACKAGE) -> str | None:
-    """Returns the commit of the package, with `-dirty` if a tracked file differs; None outside git."""
+    """Returns the git commit of the package, with `-dirty` if a tracked file was changed; None outside git."""
 
     def git(*arguments: str) -> str:
         command = ["git", "--no-optional-locks", "-C", str(package), *arguments]
         return subprocess.check_output(command, text=True, timeout=20, stderr=subprocess.DEVNULL)
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # fails for a copy in another repository
+        git("ls-files", "--error-unmatch", "__init__.py")  # fails unless git tracks this package
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").strip()
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def rank() -> int:
-    """Returns this process's rank from environment variables, not a process group; default 0."""
+    """Returns the rank of this process from environment variables; it needs no process group."""
     names = ("RANK", *(["SLURM_PROCID"] if is_srun_task() else []), "LOCAL_RANK")
     for name in names:
         if os.environ.get(name, "").isdigit():
@@ -51,19 +51,19 @@ def rank() -> int:
 
 
 def is_srun_task() -> bool:
-    """Whether this process is a task of `srun`, not a job's script or a shell in an allocation."""
+    """Whether this process is a task of `srun`, not a job script or an interactive shell."""
     step = os.environ.get("SLURM_STEP_ID", "")
     is_shell = os.environ.get("SLURM_JOB_NAME") in ("bash", "interactive")  # as in Lightning
-    numbered = step.isdigit() and int(step) < 0xFFFFFFF0  # higher steps are shells and scripts
+    numbered = step.isdigit() and int(step) < 0xFFFFFFF0  # higher ids are shells and job scripts
     return numbered and "SLURM_NTASKS" in os.environ and not is_shell
 
 
 def job_id(command: str, resume: str | None = None) -> str | None:
-    """Returns a name shared by all ranks of a torchrun or SLURM job; None elsewhere.
+    """Returns a name shared by all ranks of a torchrun or SLURM job, or None outside of such jobs.
 
-    A training run that continues after SLURM requeued it (`resume=auto`) is identified by its job number
-    alone. Other commands may run several times in a job. Their name includes the step of `srun`; outside
-    a step, they have no name.
+    In SLURM, the name of a training run with `resume=auto` has only the job id, so that it stays the same if
+    SLURM requeues the job. Other commands may run several times in a job. Their name includes the id of the
+    `srun` step. Without `srun`, they have no name.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -77,7 +77,7 @@ def job_id(command: str, resume: str | None = None) -> str | None:
 
 
 def command_name() -> str | None:
-    """The running command, such as `train`; None if a Python program uses nmt."""
+    """The running command, such as `train`; None if nmt is used as a library."""
     return HydraConfig.get().job.name if HydraConfig.initialized() else None
 
 
@@ -87,7 +87,7 @@ def output_folder() -> Path:
 
 
 def sweep_folder() -> str | None:
-    """The folder of the sweep that the running job belongs to; None for a single run."""
+    """The folder of the sweep of this job; None if it is not part of a sweep."""
     if not HydraConfig.initialized():
         return None
     hydra = HydraConfig.get()
@@ -95,7 +95,7 @@ def sweep_folder() -> str | None:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Rank and number of processes of the process group; (0, 1) if there is none."""
+    """The rank and the world size of the process group; (0, 1) if there is no process group."""
     import torch
 
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
@@ -104,7 +104,7 @@ def rank_and_world() -> tuple[int, int]:
 
 
 def gather(mine: Any) -> list[Any]:
-    """Returns the values of all ranks, in rank order."""
+    """Gathers one value from each rank, and returns them in rank order."""
     _, world = rank_and_world()
     if world == 1:
         return [mine]
@@ -118,27 +118,27 @@ def gather(mine: Any) -> list[Any]:
 def follow_parent(worker: int = 0) -> None:
     """Makes this worker process ignore Ctrl-C and, on Linux, end when its parent ends.
 
-    A worker that outlived its parent would wait for work forever, and keep the parent's locks.
+    Without its parent, a worker would wait for tasks forever and keep the locks of the parent.
 
     Args:
-        worker: number of the worker, which torch's loaders pass; not used.
+        worker: index of the worker, which `DataLoader` passes. It is not used.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends Ctrl-C to all processes
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a handler in Python could wait for a lock
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent must react to Ctrl-C
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's Python handler could deadlock
     end_with_parent()
 
 
 def end_with_parent() -> None:
-    """On Linux, makes the system kill this process when its parent ends."""
+    """On Linux, makes the kernel kill this process when its parent ends."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def need(module: str, extra: str, wanted_by: str) -> ModuleType:
-    """Imports a module; raises InputError with the command that installs its extra.
+    """Imports an optional module; if it is missing, the InputError says how to install it.
 
-    `wanted_by` names what needs the module, such as a key and its value.
+    `wanted_by` is the command, setting or file that needs the module, for the error message.
     """
     try:
         return importlib.import_module(module)
@@ -150,9 +150,9 @@ def need(module: str, extra: str, wanted_by: str) -> ModuleType:
 
 
 def has_wandb_key() -> bool:
-    """Whether W&B finds a key without asking: in the environment or in `~/.netrc`.
+    """Whether a W&B key is in the environment or in `~/.netrc`.
 
-    `wandb.login(prompt=False)` would also verify the key over the network.
+    Unlike `wandb.login(prompt=False)`, this does not use the network to verify the key.
     """
     if os.environ.get("WANDB_API_KEY"):
         return True

@@ -1,4 +1,4 @@
-"""The exceptions that end a command with a message and an exit code, without a traceback."""
+"""Exceptions that end a command with a message and an exit code, without a traceback."""
 
 import contextlib
 import errno
@@ -17,13 +17,13 @@ class InputError(Exception):
 
 
 class RunError(Exception):
-    """The work began and failed (exit code 1)."""
+    """The command failed while it was running (exit code 1)."""
 
 
 class Interrupted(BaseException):
-    """A signal stopped the work (exit code 128 + signal).
+    """A signal stopped the command (exit code 128 + signal).
 
-    Not an `Exception`, so that code which continues after an exception does not continue after a signal.
+    This is not an `Exception`, so that `except Exception` does not catch it.
     """
 
     def __init__(self, message: str, signal: int) -> None:
@@ -39,7 +39,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def full_disk(error: BaseException) -> str | None:
-    """Returns the file and the reason if a full disk or quota caused the error; None otherwise."""
+    """Returns the file and the reason if the error was caused by a full disk or quota, otherwise None."""
     for each in causes(error):
         if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT):
             return ": ".join(filter(None, (each.filename, each.strerror)))
@@ -56,7 +56,7 @@ def first_line(error: BaseException) -> str:
 
 
 def describe_exit(code: int) -> str:
-    """Describes an exit code; a negative code is the signal that killed the process."""
+    """Describes an exit code; a negative code -N means that signal N killed the process."""
     if code == 0:
         return "finished"
     with contextlib.suppress(ValueError):
@@ -65,6 +65,6 @@ def describe_exit(code: int) -> str:
 
 
 def exit_at_once(code: int, message: str) -> NoReturn:
-    """Ends the process from a thread, or where an exception would be caught; nothing is cleaned up."""
+    """Ends the process at once without cleanup, even in a thread or where exceptions are caught."""
     os.write(2, f"nmt: {message}\n".encode())
     os._exit(code)

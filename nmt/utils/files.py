@@ -19,8 +19,9 @@ from nmt.utils.errors import InputError, causes
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Writes a temporary file with `write(stream)`, then renames it to `path`.
 
-    Readers see the old content or the new, never a part. The folder is created if needed. The next
-    write overwrites the temporary file of a killed process (`.NAME.partial`). An OSError names `path`.
+    Other processes see either the old or the new content, never a part of it. The folder is created if
+    needed. If the process is killed, the next write overwrites its temporary file `.NAME.partial`. If the
+    write fails with an OSError, the error names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -32,7 +33,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(partial, path)
     except Exception as error:
         partial.unlink(missing_ok=True)
-        for cause in causes(error):  # torch turns an OSError into a RuntimeError
+        for cause in causes(error):  # torch converts an OSError to a RuntimeError
             if isinstance(cause, OSError) and cause.errno:
                 raise OSError(cause.errno, os.strerror(cause.errno), str(path)) from error
         raise
@@ -40,7 +41,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes renames in a folder survive a power cut, if its file system supports this (SMB does not)."""
+    """Makes renames in a folder survive a power failure, if the file system supports this (SMB does not)."""
     folder = os.open(path, os.O_RDONLY)
     with contextlib.suppress(OSError):
         os.fsync(folder)
@@ -48,7 +49,7 @@ def sync_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text atomically as UTF-8; a lone surrogate becomes `?`."""
+    """Writes a text atomically as UTF-8; lone surrogates are replaced by `?`."""
     write_atomically(path, lambda stream: stream.write(text.encode("utf-8", "replace")))
 
 
@@ -61,8 +62,8 @@ def write_json(path: Path, content: Any) -> None:
 def matching(pattern: str | Path) -> list[Path]:
     """Returns the path if it exists, otherwise the sorted paths that match it as a glob.
 
-    `~` is the home folder. Existing folders at the start of a glob match literally, since their names
-    may have brackets.
+    `~` is expanded to the home folder. Existing folders at the start of the path are not part of the glob,
+    since their names may contain brackets.
     """
     path = Path(pattern).expanduser()
     if path.exists():
@@ -74,9 +75,9 @@ def matching(pattern: str | Path) -> list[Path]:
 
 @contextlib.contextmanager
 def refuse_unreadable(path: Path | str, kind: str) -> Iterator[None]:
-    """Turns errors of the block, which reads a file, into an InputError that names the file.
+    """Converts errors while a file is read to an InputError that names the file.
 
-    `kind` says what the file must be, such as `a table of scores`.
+    `kind` is the expected content, such as `a table of scores`.
     """
     try:
         yield
@@ -94,11 +95,11 @@ def sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, key: str) -> Iterator[None]:
-    """Holds the lock of a folder, so that only one command works in it; creates the folder if needed.
+    """Locks a folder, so that only one command uses it; creates the folder if needed.
 
-    Raises InputError, naming the folder's key, if another process holds the lock.
+    Raises InputError if another process has locked the folder. `key` is the folder's configuration key.
     """
-    # every user of a shared folder may lock it
+    # With this mode, other users can lock a shared folder too.
     lock = FileLock(folder / ".lock", timeout=0, mode=0o666)
     try:
         folder.mkdir(parents=True, exist_ok=True)

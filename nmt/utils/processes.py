@@ -17,19 +17,19 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEWEST_SENTENCES = 2000  # minimum sentences in all items for which processes save time
+FEWEST_SENTENCES = 2000  # with fewer sentences in all items, processes do not save time
 
-_work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items, set in each worker
+_work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items of a worker process
 
 
 def map_in_processes(
     function: Callable[[Item], Result], items: Sequence[Item], sentences: int
 ) -> Iterator[Result]:
-    """Yields the results in the order of the items; only results are copied between processes.
+    """Applies a function to items in forked processes, one per core, and yields the results in order.
 
-    The workers are forks of this process, one per core, so they see all its objects. This process does the
-    work itself if there is one item or one core, or if `sentences` (of all items) is small. It also does so
-    outside Linux, where forks are unsafe. `function` must not use threads, since forks have no threads.
+    The forks share the objects of this process, so only the results are copied. No forks are used for a single
+    item or core, or if `sentences` (the number in all items) is small. They are also not used outside Linux,
+    where they are unsafe. `function` must not use threads, because threads do not survive a fork.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
@@ -41,12 +41,12 @@ def map_in_processes(
         warnings.catch_warnings(),
         ProcessPoolExecutor(workers, context, _start_worker, (function, items)) as pool,
     ):
-        # Python warns that a fork may wait for a lock of a thread; `function` uses no such lock.
+        # Python warns that a fork may deadlock on the lock of a thread. `function` uses no such lock.
         warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
         try:
             yield from pool.map(_apply, range(len(items)))
-        except BaseException:  # such as a signal; does not wait for running work
-            # also ends a worker that is starting, which the pool does not list yet
+        except BaseException:  # for example a signal
+            # Do not wait for running tasks. Also end starting workers, which the pool does not list yet.
             for worker in multiprocessing.active_children():
                 if worker not in others:
                     worker.terminate()
@@ -56,7 +56,7 @@ def map_in_processes(
 def _start_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     global _work
     _work = function, items
-    for number in (signal.SIGINT, signal.SIGTERM):  # only the parent handles signals
+    for number in (signal.SIGINT, signal.SIGTERM):  # remove the parent's handlers
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

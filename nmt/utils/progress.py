@@ -1,4 +1,4 @@
-"""Shows the progress of a stage of work: a bar or a count on a terminal or in a notebook, else a log line."""
+"""Shows progress as a bar or a count on a terminal or in a notebook, and as a log line elsewhere."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NOTEBOOK = not sys.modules.keys().isdisjoint({"ipykernel", "marimo"})
 
 
 class Stage(tqdm):
-    """A stage of a command, shown on rank 0.
+    """The progress of one stage of a command, shown on rank 0 only.
 
     Args:
-        title: what is done, such as `translating test`.
-        total: the amount of work; None if unknown. Then a count is shown, unless stdout is a terminal.
-        unit: what is counted, in the singular; empty if nothing is counted.
-        shown: whether to show the stage at all.
+        title: description of the stage, such as `translating test`.
+        total: total number of units. If it is None, a count is shown, but not if stdout is a terminal.
+        unit: name of the unit in the singular; empty if nothing is counted.
+        shown: whether to show the stage.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Stage(tqdm):
     ) -> None:
         shown = shown and rank() == 0
         counts = total is not None or (unit and not sys.stdout.isatty())
-        terminal = False if NOTEBOOK else None  # None: tqdm checks for a terminal
+        terminal = False if NOTEBOOK else None  # with None, tqdm hides the bar outside terminals
         hidden = terminal if shown and counts else True
         super().__init__(
             total=total, desc=title, unit=f" {unit}s", dynamic_ncols=True, disable=hidden
@@ -45,7 +45,7 @@ class Stage(tqdm):
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
 
     def advance(self, amount: int = 1) -> None:
-        """Adds finished work, but not beyond `total`, since the work of other ranks is an estimate."""
+        """Adds `amount`, but not beyond `total`, because the amount of other ranks is only an estimate."""
         self.update(amount if self.total is None else min(amount, self.total - self.n))
 
 

@@ -1,4 +1,4 @@
-"""Settings to make before torch is imported: OpenMP's threads, and freed memory."""
+"""Process settings for OpenMP, oneDNN and malloc, to be made before torch is imported."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # Waiting threads spin for milliseconds by default. If another process occupies a core, they hold up
-    # the thread that they wait for (docs/performance.md).
-    "GOMP_SPINCOUNT": "300",  # GNU OpenMP, in spins
-    "KMP_BLOCKTIME": "1",  # Intel and LLVM OpenMP, in milliseconds
-    # Batches of all lengths need about twice the 1,024 matrix products that oneDNN caches by default.
+    # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this delays the
+    # thread that the others wait for (docs/performance.md).
+    "GOMP_SPINCOUNT": "300",  # for GNU OpenMP, number of spins
+    "KMP_BLOCKTIME": "1",  # for Intel and LLVM OpenMP, in milliseconds
+    # By default, oneDNN caches 1,024 matrix products. Batches of all lengths need about twice as many.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
-# Settings of malloc (glibc's malloc.h). By default, malloc returns freed large blocks to the system,
-# which then clears each new block page by page.
+# Constants of glibc's malloc.h. By default, malloc returns large freed blocks to the kernel. This is slow,
+# because the kernel clears all pages of a new block.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 and 32 MiB (glibc's maximum)
+KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 MiB, and 32 MiB (glibc's maximum)
 
 
 def set_up_process() -> None:
-    """Limits how long OpenMP's threads spin, if torch is not yet imported, and makes malloc keep freed memory.
+    """Sets environment variables for OpenMP and oneDNN, and makes malloc keep freed memory.
 
-    Environment variables that are already set stay; child processes inherit all variables.
+    Variables are not changed if they are already set, or if torch is already imported. Child processes
+    inherit them.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():
@@ -35,14 +36,14 @@ def set_up_process() -> None:
 
 
 def shared_cores(processes: int = 1) -> int:
-    """Physical cores (at most OMP_NUM_THREADS) divided by `processes` that share them; at least 1."""
+    """Returns the number of physical cores (at most OMP_NUM_THREADS) per process, but at least 1."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = min(physical_cores(), int(limit)) if limit.isdecimal() else physical_cores()
     return max(1, cores // max(1, processes))
 
 
 def physical_cores() -> int:
-    """Cores that this process may use; the hardware threads of a core count once."""
+    """Returns the number of physical cores that this process may use; hyper-threads do not count."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     cores = set()

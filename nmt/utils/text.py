@@ -1,4 +1,4 @@
-"""Formats short texts, and lists of them, for display."""
+"""Formats short texts for display."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-# C0 without tab and newline, DEL, C1, line and paragraph separators, and marks that change the
-# direction of text. Joiners (U+200C, U+200D) belong to the words of some scripts.
+# Control characters except tab and newline, line and paragraph separators, and marks that change the
+# direction of text. The joiners U+200C and U+200D are not included, because words of some scripts contain them.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-MAX_STEM = 200  # characters of a file name without its ending
+MAX_STEM = 200  # maximum length of a file name without its extension
 
 
 def printable(text: str) -> str:
-    r"""Makes control characters visible as escapes; tabs and newlines stay.
+    r"""Replaces control characters except tabs and newlines by escape sequences.
 
     >>> print(printable("a\x1b[31m\u202eb\r"))
     a\x1b[31m\u202eb\r
@@ -33,7 +33,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def as_list(values: Any) -> list[Any]:
-    """Returns several values as a list, and a single value, such as a text, as a list of one.
+    """Converts an iterable to a list, and a string or other single value to a list with one item.
 
     >>> as_list("run"), as_list(("a", "b"))
     (['run'], ['a', 'b'])
@@ -43,5 +43,5 @@ def as_list(values: Any) -> list[Any]:
 
 
 def file_name(text: str) -> str:
-    """Turns a text into a file name: all but letters, digits, dots and dashes become `_`."""
+    """Converts a text to a file name; all characters except letters, digits, dots and dashes become `_`."""
     return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"

@@ -1,7 +1,7 @@
-"""The registry of scores; each file has one score or a family of scores.
+"""The registry of scores; each module has one score or several related scores.
 
-To add a score, write a subclass of `Score` in a file here and add it to `REGISTERED`, or write it in
-your own module and name it in `evaluation.scores` (docs/extend.md).
+To add a score, write a subclass of `Score`. Either define it in this package and add it to `REGISTERED`, or
+define it in your own module and name it in `evaluation.scores` (docs/extend.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nmt.utils.errors import InputError, first_line
 
 __all__ = ["NO_UNK", "REGISTERED", "Score", "choose_scores", "score_of_name"]
 
-# This score cannot be chosen in evaluation.scores: models with shortlists always have it.
+# This score cannot be chosen in evaluation.scores, because models with shortlists always have it.
 NO_UNK = bleu.BleuNoUnk()
 
 REGISTERED: dict[str, Score] = {
@@ -40,22 +40,22 @@ REGISTERED: dict[str, Score] = {
     )
 }
 
-DEFAULT = "default"  # stands for the scores that are on by default
+DEFAULT = "default"  # name for all scores that are on by default
 
 
 def choose_scores(
     names: Sequence[str] | None, key: str = "evaluation.scores", language: str | None = None
 ) -> list[Score]:
-    """Returns the scores of these names; BLEU is always included and first.
+    """Returns the scores with these names; BLEU is always included as the first score.
 
     Args:
-        names: names of `REGISTERED`; `default` for the scores that are on by default; or MODULE.NAME of a
-            subclass of `Score` or an instance, whose module is imported. None means [default].
+        names: keys of `REGISTERED`, `default` for all scores that are on by default, or MODULE.NAME for a
+            subclass or instance of `Score` in another module. None means [default].
         key: configuration key, for the error message.
-        language: target language, which selects the tokenisers of text scores.
+        language: target language, which determines the tokenisers of text scores.
 
     Raises:
-        InputError: if a name is unknown, cannot be imported, or is not that of a `Score` with a new key.
+        InputError: if a name is unknown or cannot be imported, or if it is not a `Score` with a new key.
 
     >>> [score.key for score in choose_scores(["chrf", "bleu"])]
     ['bleu', 'chrf']
@@ -70,7 +70,7 @@ def choose_scores(
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """Returns the score named by a key of `REGISTERED`, `bleu_no_unk` or MODULE.NAME; raises InputError."""
+    """Returns the score with a name as in `choose_scores` or `bleu_no_unk`; raises InputError for other names."""
     known = {**REGISTERED, NO_UNK.key: NO_UNK}
     if name in known:
         return known[name]

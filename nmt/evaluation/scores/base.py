@@ -1,4 +1,4 @@
-"""The base class of scores: additive statistics of a sentence, and a formula of their sums."""
+"""The base class of scores, which sum statistics over sentences and apply a formula to the sums."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ Record = Mapping[str, Any]  # record of a sentence (nmt.evaluation.records)
 
 
 class Score(ABC):
-    """A score of any set of sentences, computed from statistics that are summed over these sentences.
+    """A score of a set of sentences, computed from statistics that are summed over the sentences.
 
     Attributes:
         key: name in scores.csv, tables, pages and W&B.
-        title: name for people.
-        unit: unit of its values, such as `nats`; empty: a share or a plain number; `ratio`: a number near 1.
-        digits: decimals to show.
+        title: name to display.
+        unit: unit of the values, such as `nats`; `ratio` for numbers near 1; empty for shares and plain numbers.
+        digits: number of decimals to show.
         higher_is_better: None if neither direction is better.
-        by_length: whether it is also computed for each length bucket.
-        default: whether it is on by default.
-        slow: whether its statistics are slow to compute. Records store these statistics. If the records of
-            a run lack them, they are computed only if the user names the score; for systems, always.
-        field: key under which records hold the statistics, for scores that do not override `statistics`.
+        by_length: whether the score is also computed for each length bucket.
+        default: whether the score is on by default.
+        slow: whether the statistics are slow to compute. Such statistics are stored in the records. If they
+            are missing in a run, they are computed only if the user names the score. For other systems, they
+            are always computed.
+        field: key of the statistics in records, for scores that do not override `statistics`.
     """
 
     key: ClassVar[str]
@@ -38,44 +39,44 @@ class Score(ABC):
     field: ClassVar[str] = ""
 
     def statistics(self, record: Record) -> Sequence[float] | None:
-        """Returns the F statistics of a sentence; None if the score does not apply to it."""
+        """Returns the F statistics of a sentence, or None if the score does not apply to it."""
         return record.get(self.field)
 
     @abstractmethod
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        """Computes the score (...) float64 from sums of statistics (..., F); NaN if undefined."""
+        """Computes the score from summed statistics, (..., F) -> (...) float64; NaN if undefined."""
 
     def enough(self, sums: np.ndarray) -> np.ndarray:
-        """Tells whether sums (..., F) count enough events for a curve over length: (...) bool."""
+        """Tells whether summed statistics suffice for a length curve: (..., F) -> (...) bool."""
         return np.ones(sums.shape[:-1], dtype=bool)
 
     def curve(self, sums: np.ndarray) -> np.ndarray:
-        """Computes scores (1 + R, G) from sums (1 + R, G, F) of the sentences and of resamples.
+        """Computes the scores of all sentences and of R resamples: (1 + R, G, F) -> (1 + R, G).
 
-        NaN at lengths where the sentences have too few events.
+        They are NaN at lengths for which `enough` is false.
         """
         return np.where(self.enough(sums[0]), self.combine(sums), np.nan)
 
     def for_language(self, language: str | None) -> Self:
-        """Returns the score for this target language; itself if it does not depend on the language."""
+        """Returns the score for a target language; returns `self` if the language does not matter."""
         return self
 
     @property
     def signature(self) -> str | None:
-        """sacrebleu's signature, for scores that have one."""
+        """The signature from sacrebleu, or None."""
         return None
 
     def description(self) -> dict[str, Any]:
-        """Returns what is needed to show the score without its code: its entry in results.json."""
+        """Returns the entry of the score in results.json, which is used to display the score."""
         names = ["title", "unit", "digits", "higher_is_better", "by_length"]
         names += [] if self.signature is None else ["signature"]
         return {name: getattr(self, name) for name in names}
 
     def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
-        """Returns the statistics of N sentences: (N, F) float64; NaN in the row of a sentence without any.
+        """Returns the statistics (N, F) of N sentences; the row of a sentence without statistics is NaN.
 
         Args:
-            compute: whether to compute statistics that the records do not store.
+            compute: whether to compute statistics that are missing in the records.
 
         Raises:
             ValueError: if sentences have different numbers of statistics.
@@ -91,7 +92,7 @@ class Score(ABC):
 
 
 class Ratio(Score):
-    """A score that divides the summed statistic at index `above` by that at index `below`."""
+    """A score that divides one summed statistic (index `above`) by another (index `below`)."""
 
     above: ClassVar[int] = 0
     below: ClassVar[int] = 1

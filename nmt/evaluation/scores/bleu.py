@@ -1,11 +1,11 @@
-"""Corpus BLEU and its parts, from integer statistics of sentences; equal to sacrebleu with `tokenize="none"`.
+"""Corpus BLEU and its components, equal to those of sacrebleu with `tokenize="none"`.
 
-A sentence has ten integers, in this order: the correct n-grams of order 1 to 4 (clipped), the n-grams
-of order 1 to 4 in the hypothesis, the length of the hypothesis, the length of the reference. Their sums
-over any set of sentences give the BLEU of this set (Papineni et al., 2002).
+A sentence has ten integer statistics: four clipped n-gram matches (order 1 to 4), four n-gram counts of the
+hypothesis (order 1 to 4), the length of the hypothesis, and the length of the reference. The BLEU of a set
+of sentences is computed from the sums of these statistics (Papineni et al., 2002).
 
-sacrebleu smooths an order without a match (`smooth_method="exp"`); multi-bleu, which the paper used,
-returns 0 then. Both agree as soon as every order has a match.
+If an order has no match, sacrebleu smooths its precision (`smooth_method="exp"`). In this case, multi-bleu,
+which the paper used, returns 0. Otherwise, both return the same BLEU.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ TOTAL = slice(ORDERS, 2 * ORDERS)
 HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
-FEWEST_MATCHES = 10  # matching 4-grams; with fewer, BLEU and its interval are biased downwards
+FEWEST_MATCHES = 10  # with fewer matching 4-grams, BLEU and its interval are biased downwards
 SCORER = BLEU(tokenize="none", force=True)
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
-    """Counts the sufficient statistics of one sentence.
+    """Computes the BLEU statistics of one sentence.
 
-    Tokens are passed to sacrebleu as numbers, since it splits lines at every Unicode space (including
-    U+00A0 and U+2009), and a token with such a character must stay whole.
+    Tokens are passed to sacrebleu as numbers. Otherwise, sacrebleu would split tokens that contain a Unicode
+    space such as U+00A0 or U+2009.
 
     Args:
-        hypothesis: tokens, without `</s>`; None is the symbol `<unk>`, which matches nothing.
-        references: tokens of each reference. The reference of nearest length gives the reference length.
+        hypothesis: tokens without `</s>`. None stands for the symbol `<unk>`, which matches nothing.
+        references: tokens of each reference. The closest length is used as the reference length.
 
     Returns:
-        (10,) int64: 4 correct, 4 total, hypothesis length, reference length.
+        (10,) int64: 4 numbers of matches, 4 numbers of n-grams, hypothesis length, reference length.
 
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
@@ -54,12 +54,12 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
 
 
 def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = False) -> np.ndarray:
-    """Computes BLEU from summed statistics, by sacrebleu's formula.
+    """Computes BLEU from summed statistics with sacrebleu's formula.
 
     Args:
-        statistics: (..., 10), integers in any numeric type.
-        effective_order: leave out orders that are longer than the hypotheses, as usual for BLEU of
-            single sentences.
+        statistics: (..., 10) integers of any numeric type.
+        effective_order: whether to ignore orders without n-grams in the hypotheses, as usual for the
+            BLEU of single sentences.
 
     Returns:
         (...) float64, 0 to 100.
@@ -69,7 +69,7 @@ def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = Fals
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     correct, total = statistics[..., CORRECT], statistics[..., TOTAL]
-    # The first order without a match counts 1/2 match, the second 1/4, and so on (NIST smoothing).
+    # NIST smoothing: the first order without a match counts as 1/2 match, the second as 1/4, and so on.
     halvings = np.cumsum(correct == 0, axis=-1)
     smoothed = np.where(correct > 0, correct, np.exp2(-halvings))
     written = total > 0
@@ -79,11 +79,11 @@ def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = Fals
         means = np.where(written, logs, 0.0).sum(axis=-1) / orders
         scores = brevity_penalty(statistics) * np.exp(means)
     defined = (correct > 0).any(axis=-1) & (effective_order | written.all(axis=-1))
-    return np.where(defined, np.minimum(scores, 100.0), 0.0)  # exp(log(100)) is above 100
+    return np.where(defined, np.minimum(scores, 100.0), 0.0)  # exp(log(100)) > 100
 
 
 def brevity_penalty(statistics: np.ndarray) -> np.ndarray:
-    """Computes BLEU's factor for short output: (..., 10) -> (...) float64, 0 to 1."""
+    """Computes BLEU's brevity penalty: (..., 10) -> (...) float64, from 0 to 1."""
     hypothesis = np.asarray(statistics[..., HYPOTHESIS_LENGTH], dtype=np.float64)
     reference = np.asarray(statistics[..., REFERENCE_LENGTH], dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,12 +91,12 @@ def brevity_penalty(statistics: np.ndarray) -> np.ndarray:
 
 
 def enough_matches(statistics: np.ndarray) -> np.ndarray:
-    """Tells whether enough 4-grams match for an interval of BLEU: (..., 10) -> (...) bool."""
+    """Tells whether enough 4-grams match for a reliable BLEU interval: (..., 10) -> (...) bool."""
     return np.asarray(statistics[..., ORDERS - 1] >= FEWEST_MATCHES)
 
 
 class Bleu(Score):
-    """Corpus BLEU (Papineni et al., 2002) on tokens, case kept."""
+    """Case-sensitive corpus BLEU on tokens (Papineni et al., 2002)."""
 
     key = "bleu"
     title = "BLEU"
@@ -111,7 +111,7 @@ class Bleu(Score):
 
 
 class BleuNoUnk(Bleu):
-    """BLEU of the sentences whose words are all in the shortlists, translated with `<unk>` forbidden (Table 1)."""
+    """BLEU on sentences without unknown words, translated without `<unk>` (Table 1 of the paper)."""
 
     key = "bleu_no_unk"
     title = "BLEU, no UNK"
@@ -129,7 +129,7 @@ class BleuPrecisions(Bleu):
 
 
 class LengthRatio(Ratio):
-    """Words of the hypotheses per word of the references."""
+    """Number of words in the hypotheses divided by the number of words in the references."""
 
     key = "length_ratio"
     title = "Length ratio"
@@ -142,7 +142,7 @@ class LengthRatio(Ratio):
 
 
 class BrevityPenalty(LengthRatio):
-    """BLEU's factor for short output, 0 to 1."""
+    """The brevity penalty of BLEU, from 0 to 1."""
 
     key = "brevity_penalty"
     title = "Brevity penalty"

@@ -1,7 +1,4 @@
-"""Scores of what the model itself computes.
-
-It computes the likelihood of the references, the attention weights, and the links read from these weights.
-"""
+"""Scores of the likelihood of references, of attention weights, and of alignments derived from these weights."""
 
 from __future__ import annotations
 
@@ -12,15 +9,15 @@ import numpy as np
 
 from nmt.evaluation.scores.base import Ratio, Record, quotient
 
-LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # `alignment_counts` of a record
-LARGEST = 700.0  # exp of a larger number may overflow
+LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # indices of `alignment_counts`
+LARGEST = 700.0  # exp of a much larger number overflows
 
 
 class NllPerWord(Ratio):
     """Negative log-likelihood per word of the reference; `</s>` counts as a word.
 
-    It counts words, not subwords, so that runs with different tokenizers are comparable. The
-    statistics are nats, words and sentences.
+    Words are counted instead of subwords, so that runs with different tokenizers are comparable. The
+    statistics are the NLL in nats, the number of words, and the number of sentences (1).
     """
 
     key = "nll_per_word"
@@ -36,7 +33,7 @@ class NllPerWord(Ratio):
 
 
 class NllPerSentence(NllPerWord):
-    """Negative log-likelihood per sentence with its `</s>`, as in the paper's Table 2."""
+    """Negative log-likelihood per sentence, including `</s>`, as in Table 2 of the paper."""
 
     key = "nll_per_sentence"
     title = "NLL per sentence"
@@ -46,7 +43,7 @@ class NllPerSentence(NllPerWord):
 
 
 class Perplexity(NllPerWord):
-    """exp of the NLL per word."""
+    """The exponential of the NLL per word."""
 
     key = "perplexity"
     title = "Perplexity"
@@ -60,7 +57,7 @@ class Perplexity(NllPerWord):
 
 
 class AttentionEntropy(Ratio):
-    """Mean entropy of attention at a target step, averaged over sentences; 0 if one word has all weight."""
+    """Entropy of attention, averaged over the target steps of a sentence, and then over sentences."""
 
     key = "attention_entropy"
     title = "Attention entropy"
@@ -73,7 +70,7 @@ class AttentionEntropy(Ratio):
 
 
 class EosWeight(AttentionEntropy):
-    """Mean weight of a target word on the source `</s>`, averaged over sentences."""
+    """Weight on the source `</s>`, averaged over the target words of a sentence, and then over sentences."""
 
     key = "eos_weight"
     title = "Attention on </s>"
@@ -82,7 +79,7 @@ class EosWeight(AttentionEntropy):
 
 
 class AlignmentPrecision(Ratio):
-    """|A∩P| / |A|, with A the links read from the attention, S the sure and P the possible links."""
+    """|A∩P| / |A|, where A are the links derived from attention, and P the possible gold links."""
 
     key = "precision"
     title = "Alignment precision"
@@ -94,7 +91,7 @@ class AlignmentPrecision(Ratio):
 
 
 class AlignmentRecall(AlignmentPrecision):
-    """|A∩S| / |S|."""
+    """|A∩S| / |S|, where A are the links derived from attention, and S the sure gold links."""
 
     key = "recall"
     title = "Alignment recall"

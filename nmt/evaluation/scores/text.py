@@ -1,10 +1,10 @@
-"""Scores of detokenised text: sacreBLEU, chrF and TER, from sacrebleu's statistics of a sentence.
+"""sacreBLEU, chrF and TER of detokenised text, computed from sacrebleu's sentence statistics.
 
-The methods of sacrebleu that compute the statistics of a single sentence are undocumented:
-`_preprocess_segment`, `_extract_reference_info`, `_compute_segment_statistics`. Only this file calls them.
+This module calls three undocumented methods of sacrebleu: `_preprocess_segment`, `_extract_reference_info`
+and `_compute_segment_statistics`.
 
-The symbol `<unk>` in a hypothesis is one word that matches nothing. sacrebleu's own tokenisers would
-split it into three words, and chrF would compare its letters.
+The symbol `<unk>` in a hypothesis is replaced by a word that matches nothing. Otherwise, sacrebleu's
+tokenisers would split `<unk>` into three words, and chrF would compare its letters.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from nmt.evaluation.scores.base import Record, Score, quotient
 from nmt.evaluation.scores.bleu import bleu, enough_matches
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
-# sacrebleu puts the two lengths first; `nmt.evaluation.scores.bleu` puts them last
+# In sacrebleu, the two lengths are first. In `nmt.evaluation.scores.bleu`, they are last.
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
-REMEMBERED = 1 << 14  # references whose n-grams are cached: runs on one test set share them
-MATCHES_NOTHING = "\ue000"  # private use area: no tokeniser splits it and no text has it
+REMEMBERED = 1 << 14  # number of references to cache for other runs on the same test set
+MATCHES_NOTHING = "\ue000"  # private use area: no tokeniser splits it, and no text contains it
 
-# Tokenisers of languages written without spaces, and the package that each needs.
+# language -> sacrebleu's tokeniser, and the Python package that it needs
 MECAB = {"ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
 CHARACTERS = frozenset(["ja", "ko", "th", "lo", "km", "my", "bo"])
 
@@ -38,8 +38,7 @@ CHARACTERS = frozenset(["ja", "ko", "th", "lo", "km", "my", "bo"])
 def tokenizer_of(language: str | None) -> str:
     """Returns the name of sacrebleu's tokeniser for a target language.
 
-    `zh`; `ja-mecab` and `ko-mecab` if they are installed; `char` for other languages written without
-    spaces; `13a` for all other languages.
+    For Japanese and Korean, the tokeniser is `char` if MeCab is not installed.
 
     >>> tokenizer_of("fr"), tokenizer_of("zh"), tokenizer_of("th")
     ('13a', 'zh', 'char')
@@ -52,7 +51,7 @@ def tokenizer_of(language: str | None) -> str:
 
 
 def missing_tokenizer(language: str | None) -> str:
-    """Says which package sacrebleu's tokeniser of a language lacks; empty if none is missing."""
+    """Returns a message if the package of a language's tokeniser is missing, else an empty string."""
     if language not in MECAB or tokenizer_of(language) == MECAB[language][0]:
         return ""
     return (
@@ -62,7 +61,7 @@ def missing_tokenizer(language: str | None) -> str:
 
 
 class TextScore(Score):
-    """A metric of sacrebleu for a target language; it skips sentences without a raw reference."""
+    """A metric of sacrebleu for a target language; sentences without a raw reference have no score."""
 
     unit = "points"
 
@@ -80,7 +79,7 @@ class TextScore(Score):
     @functools.cached_property
     def _metric(self) -> Metric:
         metric = self.metric()
-        metric.num_refs = 1  # part of the signature; sacrebleu sets it when it scores a corpus
+        metric.num_refs = 1  # part of the signature; usually set by `corpus_score`
         return metric
 
     def _count(self, *references: str) -> dict[str, Any]:
@@ -106,8 +105,8 @@ class TextScore(Score):
 def scored_text(record: Record) -> str:
     """Returns the detokenised hypothesis with each `<unk>` symbol replaced by `MATCHES_NOTHING`.
 
-    `unknown` of a record has the positions of the symbols. A word that is only spelt like the symbol
-    is not replaced.
+    The key `unknown` of a record has the positions of the symbols. Other words that are spelt `<unk>` are
+    not replaced.
 
     >>> record = {"hypothesis": ["a", "<unk>"], "detokenised": "a <unk>", "unknown": [1]}
     >>> scored_text(record) == f"a {MATCHES_NOTHING}"
@@ -127,7 +126,7 @@ def scored_text(record: Record) -> str:
 
 
 class SacreBleu(TextScore):
-    """BLEU of detokenised text with sacrebleu's tokeniser, 13a for most languages (Post, 2018)."""
+    """BLEU of detokenised text (Post, 2018), with the tokeniser of the language."""
 
     key = "sacrebleu"
     title = "sacreBLEU"
@@ -145,7 +144,7 @@ class SacreBleu(TextScore):
 class ChrF(TextScore):
     """chrF2 (Popović, 2015): F-score of character n-grams.
 
-    The statistics are, for each order, the n-grams in the hypothesis, in the reference, and in both.
+    The statistics are three counts for each order: n-grams in the hypothesis, in the reference, and in both.
     """
 
     key = "chrf"
@@ -157,7 +156,7 @@ class ChrF(TextScore):
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         hypothesis, reference, shared = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
-        both = (hypothesis > 0) & (reference > 0)  # n-gram orders that count
+        both = (hypothesis > 0) & (reference > 0)  # other orders are ignored
         orders = both.sum(axis=-1)
         precision = np.where(both, quotient(shared, hypothesis), 0.0)
         recall = np.where(both, quotient(shared, reference), 0.0)
@@ -171,8 +170,8 @@ class ChrF(TextScore):
 class Ter(TextScore):
     """TER (Snover et al., 2006): edits, including shifts of phrases, per word of the reference.
 
-    The statistics are edits and words of the reference. It is slow on long bad hypotheses, so it is
-    off by default. In Chinese and Japanese each character is a word.
+    The statistics are the numbers of edits and of reference words. In Chinese and Japanese, each character
+    is a word. TER is slow on long, bad hypotheses, so it is off by default.
     """
 
     key = "ter"
