@@ -1,10 +1,10 @@
-"""Attention over the annotations of a batch, step by step, with gradients computed without autograd.
+"""Attention over the annotations of a batch, one step at a time, with a custom backward pass.
 
-Keys are prepared once, and the gradients of keys are summed over the steps. No B x S x N tensor is saved
-per step. `nmt.fused.gpu.kernels` implements the same functions in Triton.
+The gradients of the keys are summed over the steps, and no step saves a tensor of shape (B, S, N).
+`nmt.fused.gpu.kernels` implements the same functions in Triton.
 
-B batch, K queries per sentence, T target length, S source length, A annotation size, N query and
-key size.
+Sizes: B = batch, K = queries per sentence, T = target length, S = source length, A = annotation,
+N = query and key.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Number of entries in the buffer of `Sigmoids`: on a CPU per thread, so that the part of one thread fits
-# the cache of one core; on a GPU in total.
+# Number of entries in the buffer of `Sigmoids`. On a CPU this is the number per thread. The part of each
+# thread then fits into the cache of its core.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
-BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}  # for |x| up to this, e^2x is a normal number
+# For |x| up to this bound, e^2x neither overflows nor underflows.
+BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}
 
 softmax_backward = torch.ops.aten._softmax_backward_data
 
@@ -32,10 +33,10 @@ def attention_steps(scoring: Any, *tensors: Tensor) -> DotSteps:
 
 
 class DotSteps:
-    """Attention with scores scale · qᵀk over annotations (B, S, A), keys (B, S, N), mask (B, S)."""
+    """Attention with the scores scale · qᵀk. Takes annotations (B, S, A), keys (B, S, N) and a mask (B, S)."""
 
     def __init__(self, scoring: Any, annotations: Tensor, keys: Tensor, mask: Tensor) -> None:
-        # scores are computed in float32 at least, since 16-bit numbers have only 2 or 3 digits
+        # scores are at least float32, because 16-bit numbers have only 2 or 3 significant digits
         self.keys = keys.to(accumulate_dtype(keys.dtype))
         self.scoring = scoring
         self.annotations = annotations
@@ -60,7 +61,7 @@ class DotSteps:
         grad_query: Tensor,
     ) -> None:
         """Writes the gradients of scores (B, S) and query (B, N), given the gradient of c (B, A)."""
-        # on a CPU, row vector · matrix takes a tenth of the time of matrix · column vector
+        # on a CPU, row vector times matrix takes a tenth of the time of matrix times column vector
         grad_weights = torch.bmm(grad_context.unsqueeze(1), self.annotations.transpose(1, 2))
         dtype = weights.dtype
         grad_weights = grad_weights.squeeze(1).to(dtype)
@@ -75,7 +76,7 @@ class DotSteps:
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         """Returns the gradient of a query (B, N), given the gradient of its scores (B, S).
 
-        Call this method once per step, because in `AdditiveSteps` it also adds to the gradients of keys and v.
+        Call this method exactly once per step. In `AdditiveSteps`, each call adds to the gradients of keys and v.
         """
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
@@ -94,11 +95,11 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 
 
 class AdditiveSteps(DotSteps):
-    """As `DotSteps`, with scores v_aᵀ tanh(q + k).
+    """Like `DotSteps`, but with the scores v_aᵀ tanh(q + k).
 
-    `half` is (1 - tanh(q + k)) / 2, computed by `Sigmoids`. The backward pass computes `half` again, in
-    one buffer. The derivative of tanh is 4 (half - half²). ∂e_ij is the gradient of the loss with
-    respect to e_ij.
+    `half` is (1 - tanh(q + k)) / 2, computed by `Sigmoids`. To save memory,
+    the backward pass recomputes `half`. The derivative of tanh(q + k) is 4 (half - half²). ∂e_ij is the
+    gradient of the loss with respect to the score e_ij.
     """
 
     slopes: Tensor | None = None  # Σ_i ∂e_ij (half - half²)
@@ -133,12 +134,12 @@ class AdditiveSteps(DotSteps):
 class Sigmoids:
     """Computes σ(-2 (q + k)) = (1 - tanh(q + k)) / 2 = 1 / (1 + e^2q e^2k) for K queries per sentence.
 
-    The constructor takes the keys, each call takes queries.
+    The constructor takes the keys, and each call takes queries.
 
-    The exponential of each query and key is computed once. Each pair (q, k) then costs one product and
-    one quotient, a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
+    The exponential of each query and key is computed once. Each pair (q, k) then needs one product and
+    one quotient, which take a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
 
-    The batch is processed in parts that share one buffer.
+    To limit memory, the batch is processed in parts that share one buffer.
 
     Args:
         keys: (B, S, N).
@@ -155,7 +156,7 @@ class Sigmoids:
         self._one = keys.new_ones(())
 
     def __call__(self, queries: Tensor) -> Iterator[Tensor]:
-        """Yields the result (b, K, S, N) of each part, for queries (B, K, N). Each overwrites the previous result."""
+        """Yields the result (b, K, S, N) of each part; the next result overwrites it. `queries` is (B, K, N)."""
         parts = self.split_batch(exponential(queries).unsqueeze(2))
         for query, keys, buffer in zip(parts, self._keys, self._buffers, strict=True):
             yield torch.addcmul(self._one, query, keys, out=buffer).reciprocal_()
@@ -175,13 +176,13 @@ class Sigmoids:
 
 
 def exponential(x: Tensor) -> Tensor:
-    """Returns e^2x with x clamped to ±`BOUNDS`, so that no product of two results is 0 · infinity."""
+    """Returns e^2x with x clamped to ±`BOUNDS`. Otherwise e^2q e^2k could be 0 · infinity = NaN."""
     bound = BOUNDS[x.dtype]
     return x.clamp(-bound, bound).mul_(2).exp_()
 
 
 class FusedAdditive(Additive):
-    """See `nmt.layers.Additive`. If gradients are off, parts of the batch share one buffer."""
+    """See `nmt.layers.Additive`. Uses `Sigmoids` if gradients are disabled."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         if torch.is_grad_enabled():

@@ -1,7 +1,7 @@
-"""Chooses what computes the steps of a network: Triton kernels or PyTorch operations.
+"""Selects the implementation of the steps of a network: Triton kernels or PyTorch operations.
 
-`nmt.fused.steps` holds the PyTorch operations, which define a step. `nmt.fused.gpu.kernels`
-implements the same functions in Triton.
+`nmt.fused.steps` is the reference implementation in PyTorch. `nmt.fused.gpu.kernels` implements the
+same functions in Triton.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Result = TypeVar("Result")
 
 
 class Backend:
-    """Runs loops over steps. All fused parts of a network share one backend.
+    """Runs the loops over the steps of a network. All fused layers of a network share one backend.
 
-    If a kernel fails, this backend uses PyTorch operations from then on, with one warning.
+    If a kernel fails, the backend logs one warning and uses PyTorch operations from then on.
 
     Args:
         kernels: whether a GPU may use Triton kernels.
-        verify: returns whether kernels compute correctly on a device; called before kernels are used.
+        verify: checks whether kernels compute correct results on a device. None: no check.
 
     Attributes:
         kernels: becomes False if a kernel fails.
-        steps: the module that computes steps without kernels. The probe and tests set another module.
+        steps: the module that computes steps without kernels. `nmt.fused.gpu.probe` and tests replace it.
     """
 
     steps: Any = steps
@@ -44,21 +44,21 @@ class Backend:
         self.verify = verify
 
     def has_kernels(self, device: torch.device) -> bool:
-        """Whether kernels are used on a device. The first call compiles and checks them."""
+        """Whether kernels are used on a device. The first call compiles and checks the kernels."""
         allowed = self.kernels and launches_on(device)
         return allowed and (self.verify is None or self.verify(device))
 
     def run(
         self, example: Tensor, compute: Callable[..., Result], *arguments: Any, **options: Any
     ) -> Result:
-        """Returns `compute(steps, *arguments, **options)`; `steps` fits the device and dtype of `example`.
+        """Returns `compute(steps, *arguments, **options)`. The device and dtype of `example` select `steps`.
 
-        Calls `compute` a second time if a kernel fails, so `compute` must not change its arguments.
-        float64, which gradient checks use, has no kernels.
+        If a kernel fails, `compute` is called again, so it must not change its arguments. Gradient checks
+        use float64, which has no kernels.
         """
         if example.dtype == torch.float64 or not self.has_kernels(example.device):
             return compute(self.steps, *arguments, **options)
-        from nmt.fused.gpu import kernels  # imports Triton, which a CPU does not need
+        from nmt.fused.gpu import kernels  # imports Triton, which is not needed on a CPU
 
         try:
             return compute(kernels, *arguments, **options)
@@ -67,17 +67,17 @@ class Backend:
         except Exception as error:
             self.kernels = False
             warn_of_failure(error)
-        # not inside `except`: there the traceback still holds the tensors of the first call
+        # outside `except`, because there the traceback keeps the tensors of the first call in memory
         return compute(self.steps, *arguments, **options)
 
 
 def launches_on(device: torch.device) -> bool:
-    """Whether `device` is the current GPU: Triton launches there, even if tensors are on another GPU."""
+    """Whether `device` is the current GPU. Triton launches all kernels on the current GPU."""
     return device.type == "cuda" and device.index == torch.cuda.current_device()
 
 
 def warn_of_failure(error: Exception) -> None:
-    """Logs that kernels are not used, and why."""
+    """Logs a warning that kernels are disabled, with the reason."""
     advice = "; install gcc and python3-dev" if "C compiler" in str(error) else ""
     log.warning(
         "Triton kernels are disabled (%s: %s%s): PyTorch operations are used; training is several times "

@@ -1,4 +1,4 @@
-"""Chooses, at the start of a training, whether its updates use Triton kernels and CUDA graphs."""
+"""Chooses at the start of training whether updates use Triton kernels and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 
-# Number of timed passes for each `Way`, after two passes that compile kernels and capture graphs
+# Number of timed passes per `Way`. Two untimed passes before them compile kernels and capture graphs.
 TURNS = 3
-# A way is chosen only if it is faster than the best earlier way by this factor. Otherwise noise would
-# decide between ways of equal speed, and a repeated command could give different numbers.
+# A `Way` is chosen only if it is faster than the best earlier `Way` by this factor. Otherwise noise would
+# decide between equally fast ones, and a repeated command could give different results.
 GAIN = 1.15
 
 
 class Way(NamedTuple):
-    """Whether the updates of a training use Triton kernels and CUDA graphs."""
+    """Whether the updates of a training run use Triton kernels and CUDA graphs."""
 
     kernels: bool
     graphs: bool
@@ -38,9 +38,9 @@ class Way(NamedTuple):
 
 
 def possible_ways(kernels: bool | str, graphs: bool | str, usable: bool, fused: bool) -> list[Way]:
-    """Returns the ways that `model.kernels` and `model.graphs` allow, in order of preference.
+    """Returns each `Way` that `model.kernels` and `model.graphs` allow, in order of preference.
 
-    `usable` says whether kernels compute correctly, and `fused` whether the network is fused.
+    `usable` says whether kernels compute correct results. `fused` says whether the network is fused.
     """
 
     def possible(setting: bool | str, works: bool) -> list[bool]:
@@ -52,10 +52,10 @@ def possible_ways(kernels: bool | str, graphs: bool | str, usable: bool, fused: 
 def fastest_way(
     network: Network, words: Words, ways: Sequence[Way], clock: Clock = time.perf_counter
 ) -> Way:
-    """Times a forward and backward pass in each way; chooses one, and logs the times.
+    """Times a forward and backward pass with each `Way`, logs the times and returns the chosen `Way`.
 
-    `ways` are in order of preference: a later way must be faster than the best before it by `GAIN`. If
-    all ways fail, the first is returned.
+    `ways` are in order of preference. To be chosen, a later one must be faster than all earlier ones by the
+    factor `GAIN`. If all fail, the first is returned.
     """
     backend = backend_of(network)
     times: dict[Way, float] = {}
@@ -64,7 +64,7 @@ def fastest_way(
     for way in ways:
         backend.kernels = way.kernels and not broken
         took = seconds(network, words, way.graphs, clock)
-        broken = broken or backend.kernels != way.kernels  # the backend turns off failed kernels
+        broken = broken or backend.kernels != way.kernels  # `kernels` is False after a failure
         times[way] = math.inf if way.kernels and broken else took
         if times[way] * GAIN < times[best]:
             best = way
@@ -74,7 +74,7 @@ def fastest_way(
 
 
 def seconds(network: Network, words: Words, use_graphs: bool, clock: Clock) -> float:
-    """Returns the median time in seconds of a forward and backward pass; infinity if a pass fails."""
+    """Returns the median time in seconds of a forward and backward pass, or infinity if a pass fails."""
     device = words[0].device
     on_gpu = device.type == "cuda"
     graphs = LossGraphs(use_graphs, rehearse=not on_gpu)

@@ -1,9 +1,10 @@
-"""The decoder: one loop over the target words for training, and single steps for a search.
+"""The decoder: one loop over all target words in training, and single steps in a beam search.
 
-The unit multiplies contexts by C, the readout multiplies contexts by C_o. The steps of a search use
-C h_j and C_o h_j in place of annotations h_j.
+The unit multiplies contexts by C, and the readout multiplies contexts by C_o. A beam search computes
+C h_j and C_o h_j once for each annotation h_j, so its steps do not multiply by C or C_o.
 
-B batch, S source length, T target length, K hypotheses per sentence, H state size, N key size, M maxout units.
+Sizes: B = batch, S = source length, T = target length, K = hypotheses per sentence, H = state, N = key,
+M = maxout units.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from nmt.layers.decoder import DecoderOutput
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
-# Maximum number of source symbols for which `begin` computes [C; C_o] h_j, which has more entries than
-# h_j. On a CPU with a beam of 12, this slows down sources of more than 100 to 140 symbols.
+# Maximum number of source symbols for which `begin` computes [C; C_o] h_j. These vectors are longer than
+# h_j, so they save time only for short sources: up to about 100 to 140 symbols on a CPU with a beam of 12.
 MAX_PRODUCT_SYMBOLS = 120
 
 
 class ProductMemory(NamedTuple):
-    """The encoded sentences of a search: `Memory` with products in place of the annotations.
+    """The encoded sentences of a beam search: like `Memory`, but with products instead of annotations.
 
-    With a fixed context, each sentence has one product, of its summary, instead of S.
+    A fixed context has only one product per sentence: [C; C_o] times the summary of the sentence.
     """
 
     products: Tensor  # (B, S, 3H + 2M) [C; C_o] h_j; fixed context: (B, 3H + 2M)
@@ -71,7 +72,7 @@ def is_supported(decoder: Decoder) -> bool:
 
 
 class FusedDecoder(Decoder):
-    """See `nmt.layers.Decoder`. If `is_supported` returns False, the code of `Decoder` runs.
+    """See `nmt.layers.Decoder`. Runs the code of `Decoder` if `is_supported` returns False.
 
     The weights and log-normalisers that `forward` returns are not differentiable.
     """
@@ -107,11 +108,10 @@ class FusedDecoder(Decoder):
         return readout, weights, log_normaliser.t() * target_mask
 
     def begin(self, memory: Memory) -> tuple[Memory | ProductMemory, DecoderState]:
-        """Returns a `ProductMemory` and the first state.
+        """Returns a `ProductMemory`, or `memory` itself, and the first state.
 
-        A step then computes [C; C_o] c_i as Σ_j α_ij [C; C_o] h_j, which saves two matrix products per
-        hypothesis. Batches with a source of more than `MAX_PRODUCT_SYMBOLS` keep their `Memory`,
-        unless the context is fixed.
+        With a `ProductMemory`, a step computes [C; C_o] c_i as Σ_j α_ij [C; C_o] h_j. This saves two matrix
+        products per hypothesis. Attention over more than `MAX_PRODUCT_SYMBOLS` symbols uses `memory` itself.
         """
         state = self.initial(memory)
         fixed = isinstance(self.context, FixedContext)

@@ -1,6 +1,6 @@
-"""Encoders of gated units with a custom backward pass. Both directions run in one loop.
+"""Encoders with gated units and a custom backward pass. Both directions run in one loop.
 
-D directions, S source length, B batch, E embedding size, H state size.
+Sizes: D = directions, S = source length, B = batch, E = embedding, H = state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 
 class FusedStates(Encoder):
-    """Computes the states of an `Encoder` of gated units in one loop for all directions."""
+    """Computes the states of an encoder with gated units. One loop computes all directions."""
 
     backend = Backend()
 
@@ -41,7 +41,7 @@ class FusedStates(Encoder):
             torch.stack([unit.U for unit in units]),
             torch.stack([real, real.flip(0)][: len(units)]),
         )  # (D, S, B, H)
-        # `unbind`, not indexing: the backward of each index would allocate zeros of the size of `states`
+        # uses `unbind`, because the backward pass of `states[i]` would allocate zeros of the size of `states`
         forward, *backward = states.unbind(0)
         by_position = [forward, *(direction.flip(0) for direction in backward)]
         return [direction.transpose(0, 1) for direction in by_position]
@@ -58,7 +58,7 @@ class FusedBidirectionalEncoder(FusedStates, BidirectionalEncoder):
 def look_up(table: nn.Embedding, words: Tensor) -> Tensor:
     """Returns the embeddings (..., E) of words (...).
 
-    Indexing has a deterministic gradient on a GPU; `torch.nn.Embedding` does not
+    On a GPU the table is indexed, because the gradient of `torch.nn.Embedding` is not deterministic there
     (https://github.com/pytorch/pytorch/issues/187687).
     """
     vectors: Tensor = table.weight[words] if words.is_cuda else table(words)

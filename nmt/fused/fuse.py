@@ -35,14 +35,14 @@ FUSED: dict[type[nn.Module], type[nn.Module]] = {
 
 
 def fuse(network: Network, *, kernels: bool = True) -> Network:
-    """Replaces encoder, decoder, output and `Additive` by fused subclasses, in place; returns `network`.
+    """Replaces layers of `network` in place by their fused subclasses, and returns `network`.
 
-    Parameters and their names do not change; results change by rounding only. A module is replaced
+    Parameters and their names do not change. Results change only by rounding. A module is replaced
     only if its exact class is a key of `FUSED`. The fused encoder supports gated units. The fused decoder
-    supports gated units with additive, dot, scaled dot or general attention, or a fixed context.
+    supports gated units with a fixed context or with additive, dot, scaled dot or general attention.
     Logs a warning if the encoder or decoder is not supported.
 
-    The fused parts share one `Backend`; `kernels` says whether it may use Triton kernels on a GPU.
+    All fused layers share one `Backend`. `kernels` says whether it may use Triton kernels on a GPU.
     """
     backend = Backend(kernels, kernels_are_correct)
     encoder, decoder = network.encoder, network.decoder
@@ -70,13 +70,13 @@ def is_fused(network: Network) -> bool:
 
 
 def backend_of(network: Network) -> Backend:
-    """Returns the backend of a network's fused parts; without fused parts, a backend without kernels."""
+    """Returns the backend of the fused layers of a network. If none is fused, returns a backend without kernels."""
     parts: list[Any] = [network.output, network.decoder, network.encoder]
     return next((part.backend for part in parts if type(part) in FUSED.values()), Backend())
 
 
 def plain_class(module: nn.Module) -> type[nn.Module]:
-    """Returns the class of a module; for a fused module, the class of `nmt.layers` that it replaces."""
+    """Returns the class of a module. For a fused module, returns the class that it replaces."""
     kind = type(module)
     return next((plain for plain, fused in FUSED.items() if fused is kind), kind)
 

@@ -1,8 +1,8 @@
-"""Gated units over a whole sentence with a custom backward pass (`model.recurrence=fused`).
+"""Runs gated units over a whole sentence, with a custom backward pass (`model.recurrence=fused`).
 
-The encoder (one or two directions at once) and the decoder (with or without attention) run the same
-steps. `projected` is [W_z; W_r; W] e + b of the input word of a step, with blocks for z, r and s̃. It is
-computed before the loop. Each step computes, in the paper's notation:
+The encoder (with one or two directions) and the decoder (with or without attention) run the same steps.
+Before the loop, `projected` = [W_z; W_r; W] e + b is computed for each input word. Its blocks
+`projected_zr` and `projected_s̃` are for the gates and for s̃. In the paper's notation, a step computes:
 
     [q_i; u_i] = [W_a; U_z; U_r] s_{i-1}                  one product
     c_i        = Σ_j α_ij h_j,  α_ij = softmax_j score(q_i, k_j)
@@ -10,17 +10,17 @@ computed before the loop. Each step computes, in the paper's notation:
     s̃          = tanh(projected_s̃ + U (r∘s_{i-1}) + C c_i)
     s_i        = (1 - z)∘s_{i-1} + z∘s̃
 
-The backward loop computes the gradients of states and queries. The gradient of each weight matrix is one
-product after the loop, and so is the gradient of the annotations. No B x S x N tensor is saved per step.
+The backward loop computes the gradients of states and queries. After the loop, the gradients
+of the weight matrices and of the annotations take one matrix product each. No step saves a tensor of shape (B, S, N).
 
-Without attention there is no q_i, and `projected` includes the terms in the fixed context c. With
-attention, the loop computes T new states but T + 1 contexts: the readout of the last word needs c_{T+1}.
+Without attention there is no q_i, and `projected` includes the product of C and the fixed context. With
+attention there are T new states but T + 1 contexts, because the readout of the last word needs c_{T+1}.
 
     s_0 ─────────► s_1 ─────────► … ──► s_T
       └──► c_1 ──┘   └──► c_2 ──┘         └──► c_{T+1}
 
-T steps, S source length, B batch, H state size, A annotation size, N query and key size. The leading
-`...` is the number of directions of an encoder; a decoder has no such dimension.
+Sizes: T = steps, S = source length, B = batch, H = state, A = annotation, N = query and key. A leading
+`...` is the number of directions of an encoder. A decoder has no such dimension.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Tensors = tuple[Tensor, ...]
 
 
 class AttentionInputs(NamedTuple):
-    """Inputs of a loop with attention: the arguments of `attention_steps`, and C of the unit."""
+    """Inputs of a loop with attention: the arguments of `attention_steps` and the matrix C."""
 
     scoring: nn.Module
     annotations: Tensor  # (B, S, A)
@@ -59,8 +59,8 @@ def run_units(
 ) -> Tensor:
     """Returns the states s_1 .. s_T (..., T, B, H) of gated units.
 
-    `projected` (..., T, B, 3H) is W e + b of each input word; a fixed context adds C c. `initial`
-    (..., B, H) is s_0. `U_gates` (..., 2H, H) and `U` (..., H, H) are the stacked matrices. `real`
+    `projected` (..., T, B, 3H) is W e + b of each input word, plus C c if there is a fixed context c.
+    `initial` (..., B, H) is s_0. `U_gates` (..., 2H, H) is [U_z; U_r], and `U` is (..., H, H). `real`
     (..., T, B, 1) is 1 at real positions and 0 at padded positions.
     """
     inputs = projected, initial, U_gates, U
@@ -77,10 +77,10 @@ def run_with_attention(
     scoring: nn.Module,
     unit: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Runs c_i = attention(s_{i-1}), s_i = f(s_{i-1}, word_i, c_i) up to s_T and c_{T+1}.
+    """Computes c_i = attention(s_{i-1}) and s_i = f(s_{i-1}, word_i, c_i), up to s_T and c_{T+1}.
 
-    T is the number of target words minus one. `projected` (T, B, 3H) is W e + b of each input word,
-    `initial` (B, H) is s_0, and `unit` is the `GatedUnit` f. `W_a` is (N, H).
+    T is the number of target words minus one. `projected` (T, B, 3H) is W e + b of each input word.
+    `initial` (B, H) is s_0. `unit` is the `GatedUnit` f. `W_a` is (N, H).
     Returns the states s_0 .. s_T (T + 1, B, H), the contexts (T + 1, B, A), the weights (T + 1, B, S)
     and log Z (T + 1, B). The weights and log Z are not differentiable.
     """
@@ -93,7 +93,7 @@ def run_with_attention(
 
 
 class UnitRecord(NamedTuple):
-    """The tensors of the gated units that the backward pass needs."""
+    """The tensors that the gated units save for the backward pass."""
 
     state_weight: Tensor  # [W_a; U_z; U_r], (..., N + 2H, H); without attention N is 0
     U: Tensor  # (..., H, H)
@@ -126,7 +126,7 @@ class UnitRecord(NamedTuple):
 
 
 class AttentionRecord(NamedTuple):
-    """The tensors of the attention that the backward pass needs."""
+    """The tensors that the attention saves for the backward pass."""
 
     C: Tensor  # (3H, A)
     annotations: Tensor  # (B, S, A)
@@ -138,7 +138,7 @@ class AttentionRecord(NamedTuple):
 
 
 class GatedUnitFunction(Function):
-    """The autograd function behind `run_units` and `run_with_attention`.
+    """The autograd function that `run_units` and `run_with_attention` apply.
 
     `mask` is the argument `real` of `run_units`, or the source mask of `run_with_attention`.
     """
@@ -152,9 +152,9 @@ class GatedUnitFunction(Function):
         scoring: nn.Module | None,
         projected: Tensor,
         initial: Tensor,
-        state_weight: Tensor,  # [U_z; U_r], or [W_a; U_z; U_r] as one matrix
+        state_weight: Tensor,  # [U_z; U_r]; with attention [W_a; U_z; U_r]
         U: Tensor,
-        *attended: Tensor,  # C, annotations, keys, and parameters of the scoring function
+        *attended: Tensor,  # C, annotations, keys, parameters of the scoring function
     ) -> Tensors:
         ctx.backend = backend
         ctx.scoring = scoring
@@ -181,9 +181,9 @@ class GatedUnitFunction(Function):
 
 
 def by_step(*tensors: Tensor) -> list[Tensors]:
-    """Unbinds dimension -3 (the steps) of each tensor.
+    """Splits each tensor into its steps, which are dimension -3.
 
-    Call it before the loop. In the loop, each `tensor[i]` would cost as much as an operation on a few
+    Call it before the loop. In the loop, each `tensor[i]` would take as long as an operation on a few
     hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
@@ -199,12 +199,12 @@ def run_forward(
     real: Tensor | None = None,
     attended: AttentionInputs | None = None,
 ) -> tuple[Tensors, Tensors]:
-    """Runs the loop. Returns its results, and the tensors that the backward pass needs.
+    """Runs the loop; returns its results, and the tensors saved for the backward pass.
 
-    The second tuple has the fields of a `UnitRecord`, followed by those of an `AttentionRecord` if there
-    is attention.
+    The saved tensors are the fields of a `UnitRecord`. With attention, the fields of an `AttentionRecord`
+    follow.
 
-    `state[i]` is s_i, but `gate[i]`, `context[i]`, … belong to step i + 1, since Python counts from 0.
+    `state[i]` is s_i, and the list starts with s_0. Lists such as `gate` and `context` start with step 1.
 
     `steps` is `nmt.fused.steps` or a module with the same functions.
     """
@@ -245,7 +245,7 @@ def run_forward(
 
     for i in range(length):
         attend(i)
-        # in place: otherwise each sum would begin with a copy of its first term
+        # `addmm_` adds in place, whereas `addmm` would first copy the first summand
         recurrent = other[i].addmm_(context[i], C_gates)
         steps.compute_gates(state[i], for_gates[i], recurrent, gate[i], reset_state[i], None)
         recurrent = torch.mm(reset_state[i], U_t).addmm_(context[i], C_candidate)
@@ -264,9 +264,9 @@ def run_backward(
 ) -> list[Tensor]:
     """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`.
 
-    ∂x is the gradient of the loss with respect to x; ∂z, ∂r and ∂s̃ are taken before the nonlinearity.
-    The loop goes from s_T to s_1. `from_outside` is the part of ∂s_i or ∂c_i that comes from outside the
-    loop, such as from the readouts.
+    ∂x is the gradient of the loss with respect to x. ∂z, ∂r and ∂s̃ are gradients of the pre-activations.
+    The loop goes from s_T to s_1. `from_outside` is the part of ∂s_i or ∂c_i from outside the loop, such as
+    from the readouts.
 
         ∂s̃       = ∂s_i∘z∘(1 - s̃²),  ∂z = ∂s_i∘(s̃ - s_{i-1})∘z∘(1 - z)
         ∂r       = (Uᵀ ∂s̃)∘s_{i-1}∘r∘(1 - r)
@@ -274,8 +274,8 @@ def run_backward(
         ∂s_{i-1} = from_outside + (1 - z)∘∂s_i + r∘(Uᵀ ∂s̃) + [W_a; U_z; U_r]ᵀ [∂q_i; ∂z; ∂r]
 
     After an iteration, `grad_state` still lacks two terms of ∂s_{i-1}: `from_outside` and the matrix
-    product, called `from_next`. The next iteration adds them. One buffer holds ∂q, ∂z, ∂r and ∂s̃ of all
-    steps. Each of the four views covers the columns that are marked:
+    product `from_next`. The next iteration adds them. One buffer contains ∂q, ∂z, ∂r and ∂s̃ of all steps.
+    It has four views, which cover the columns marked with ×:
 
                     ∂q  ∂z  ∂r  ∂s̃
         queries     ×
@@ -299,7 +299,7 @@ def run_backward(
     state, gate, candidate, from_outside = by_step(
         units.states, units.gates, units.candidates, upstream[0].contiguous()
     )
-    from_outside = from_outside[-length:]  # s_1 .. s_T, without the s_0 of a loop with attention
+    from_outside = from_outside[-length:]  # drops s_0, which only a loop with attention has
     grad_state = torch.zeros_like(state[0])
 
     def units_backward(i: int, from_next: Tensor) -> None:

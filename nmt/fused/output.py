@@ -1,6 +1,6 @@
-"""The output layer: cross-entropy over a large vocabulary without all logits in memory at once.
+"""The output layer, which computes the cross-entropy in chunks to save memory.
 
-B batch, T target length, R rows (target words), M maxout units, V vocabulary size.
+Sizes: B = batch, T = target length, R = rows (target words), M = maxout units, V = vocabulary.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from nmt.fused.steps import pad_sizes
 from nmt.layers import Output
 from nmt.layers.precision import accumulate_dtype, compute_dtype
 
-# On a CPU, the number of rows of a 16-bit matrix product is rounded up to a multiple of this, with
-# padding rows. oneDNN compiles a kernel for each new number of rows. For 700 rows and 3,000 words,
-# compiling the three matrix products (the logits and two gradients) takes as long as computing them.
-# With padding, new numbers of rows are rare.
+# On a CPU, 16-bit matrix products are padded to a multiple of this number of rows. oneDNN compiles a kernel
+# for each new number of rows, and padding makes new numbers rare. For 700 rows and 3,000 words, compiling the
+# three matrix products (the logits and two gradients) takes as long as computing them.
 ROW_MULTIPLE = 32
 # Size of a chunk of logits in bytes: small enough for the cache of a CPU, large enough to fill a GPU.
 LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
-    """See `nmt.layers.Output`. `loss` works in chunks of rows, and so does `nll` if gradients are off.
+    """See `nmt.layers.Output`. `loss` computes the rows in chunks, as does `nll` without gradients.
 
     `logits` uses oneDNN for float32 inference on a CPU.
     """
@@ -69,10 +68,10 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns readouts (R, M), words (R), and weights of the words (R; None: all are 1).
+        """Returns readouts (R, M), words (R), and weights (R) of the words. None means weights of 1.
 
-        On a CPU, rows are the real positions only. On a GPU a boolean index would synchronize, so the rows
-        include padded positions, with weight 0.
+        On a CPU, a boolean index removes padded positions. On a GPU such an index would synchronize, so
+        padded positions have weight 0 instead.
         """
         if not readout.is_cuda:
             return readout[mask], target[mask], None
@@ -101,9 +100,9 @@ def chunked_nll(
 ) -> tuple[Tensor, Gradients | None]:
     """Returns weight · -log p(word) (R) for readouts (R, M), and the `Gradients` of the sum.
 
-    Without `with_gradients`, the second result is None.
+    The second result is None if `with_gradients` is False.
 
-    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` is (R); None means weights of 1.
+    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` (R) is None if all weights are 1.
     `dtype` is the compute dtype.
     """
     accumulate = accumulate_dtype(dtype)
@@ -114,18 +113,18 @@ def chunked_nll(
         rows, words = pad(rows, (0, 0, 0, extra)), pad(words, (0, extra))
         weight = None if weight is None else pad(weight, (0, extra))
     rows, matrix = pad_sizes(rows.to(dtype)), pad_sizes(W_o.to(dtype), rows=True)
-    # bias -inf: padding words have probability 0
+    # the bias -inf gives padding words the probability 0
     padded_bias = pad(bias, (0, len(matrix) - len(bias)), value=-torch.inf)
     nll = rows.new_empty(len(rows), dtype=accumulate)
     grads = None
     if with_gradients:
-        # if there are no rows, no chunk overwrites the gradients of W_o and bias, which must be 0
+        # without rows there are no chunks, so the gradients of W_o and bias must start as zeros
         new = torch.empty if len(rows) else torch.zeros
         shared = (new(x.shape, dtype=accumulate, device=rows.device) for x in (matrix, padded_bias))
         grads = Gradients(torch.empty_like(rows), *shared)
     size = (LOGITS_BYTES if on_cpu else LOGITS_BYTES_GPU) // (len(matrix) * dtype.itemsize)
     size = min(len(rows), max(multiple, size))
-    # chunks share a buffer on a CPU: page faults of new buffers would cost a sixth of the time
+    # on a CPU, chunks share a buffer, because page faults of new buffers would take a sixth of the time
     buffer = rows.new_empty(size, len(matrix)) if on_cpu else None
     for chunk in chunks(len(rows), size, multiple):
         grad = steps.word_nll(
@@ -156,10 +155,10 @@ def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
 
 
 def chunks(rows: int, most: int, multiple: int = 1) -> Iterator[slice]:
-    """Splits `rows` into as few slices as possible, none longer than `most`.
+    """Splits `rows` into as few slices as possible, each of at most `most` rows.
 
-    `rows` must be a multiple of `multiple`, and so is the length of each slice. The lengths differ by
-    at most `multiple`.
+    `rows` must be a multiple of `multiple`. The length of each slice is a multiple too, and the lengths
+    differ by at most `multiple`.
     """
     units, most = rows // multiple, most // multiple
     count = -(-units // most) if units else 0

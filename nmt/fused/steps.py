@@ -1,10 +1,10 @@
-"""One step of a recurrence, the likelihood of words, and their derivatives, in PyTorch operations.
+"""PyTorch implementation of a recurrent step, the likelihood of words, and their derivatives.
 
 `nmt.fused.gpu.kernels` implements the same functions in Triton. The step functions write into
 buffers that the caller provides.
 
-B batch, H state size, R rows (target words), M maxout units, V vocabulary size. The leading `...` is
-(directions, B) or (B). A stacked tensor holds the parts of z, r, s̃ in that order.
+Sizes: B = batch, H = state, R = rows (target words), M = maxout units, V = vocabulary. A leading `...` is
+(directions, B) or (B). Stacked tensors contain z, r and s̃ in this order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def compute_gates(
 ) -> None:
     """Writes [z, r] = σ(projected + recurrent) (..., 2H) to `gates` and r∘s (..., H) to `reset_state`.
 
-    Where `real` (..., 1) is 0 the update gate is 0, which freezes the state exactly.
+    Where `real` (..., 1) is 0, the update gate is 0, so the state does not change.
     """
     torch.add(projected, recurrent, out=gates).sigmoid_()
     z, r = gates.chunk(2, -1)
@@ -67,10 +67,10 @@ def candidate_backward(
     state: Tensor,
     grad: Tensor,
 ) -> None:
-    """Adds `from_next` and `upstream` to `grad_state`, the gradient of s' (all (..., H)).
+    """Adds `from_next` and `upstream` to `grad_state` (..., H), the gradient of s'.
 
-    `from_next` is the gradient that comes from the next step, where matrices multiply s'. `upstream` is
-    the gradient from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
+    `from_next` is the gradient through the matrix products of the next step. `upstream` is the gradient
+    from outside the loop. Writes the pre-activation gradients of z and s̃ to `grad` (..., 3H).
     """
     grad_state.add_(from_next).add_(upstream)
     z = gates.chunk(2, -1)[0]
@@ -84,9 +84,9 @@ def reset_backward(
 ) -> None:
     """Writes the pre-activation gradient of r to `grad`.
 
-    `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. The function
-    replaces `grad_state` by one part of the gradient of s: (1 - z)∘grad_state + r∘grad_reset_state.
-    The caller adds the parts that pass through U_z and U_r, and through the attention.
+    `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. `grad_state`
+    becomes the sum (1 - z)∘grad_state + r∘grad_reset_state, which is one part of the gradient of s.
+    The caller adds the other parts, which pass through U_z, U_r and the attention.
     """
     z, r = gates.chunk(2, -1)
     grad.chunk(3, -1)[1].copy_(sigmoid_backward(grad_reset_state * state, r))
@@ -106,11 +106,11 @@ def word_nll(
 ) -> Tensor | None:
     """Writes weight · -log p(word) (R) to `nll`.
 
-    Takes readouts (R, M) and W_o (V, M) in the compute dtype, bias (V), words (R), `weight` (R; None:
-    all are 1) and `buffer` (memory for the logits, at least (R, V); the gradient overwrites the logits).
-    Returns the gradient of the sum of `nll` with respect to the logits (R, V); None without `with_gradient`.
+    Takes readouts (R, M), W_o (V, M), bias (V), words (R) and `weight` (R), which is None if all weights are 1.
+    `buffer` is memory for at least R x V logits. The gradient overwrites the logits. If `with_gradient`,
+    returns the gradient of the sum of `nll` with respect to the logits (R, V).
 
-    Logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
+    Readouts, W_o, logits and gradient have the compute dtype. A bf16 logit between 8 and 16 has an error of up to 0.03.
     """
     word = words.unsqueeze(1)
     bias = bias.to(rows.dtype)
@@ -122,17 +122,16 @@ def word_nll(
     if with_gradient:
         grad = torch.softmax(logits, 1, out=logits)
         if not logits.is_cuda:
-            # A second pass over the logits would cost as much as the matrix product that computes
-            # them, so the NLL comes from the softmax. Where p is too small, the NLL is computed
-            # again from the logits.
+            # The NLL comes from the softmax, because a second pass over the logits would take as long
+            # as the matrix product that computes them. If p is tiny, the NLL is recomputed from logits.
             p = grad.gather(1, word).to(nll.dtype).squeeze(1)
             torch.neg(p.log(), out=nll)
             if (tiny := p < 1e-30).any():
                 recomputed = torch.addmm(bias, rows[tiny], W_o.t())
                 nll[tiny] = negative_log_likelihood(recomputed, word[tiny])
-        # The gradient of the target word's logit is p - 1. In 16 bits a p near 1 is rounded to 1. On
+        # The gradient of the target word's logit is p - 1. In 16 bits, a p near 1 is rounded to 1. On
         # a GPU, p - 1 is therefore computed from the float32 NLL, which comes from the logits. On a
-        # CPU the NLL comes from p itself, and the rounding remains.
+        # CPU, the NLL comes from p, so p - 1 is 0 if p was rounded to 1.
         # `scatter_` would copy all logits twice
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
@@ -144,13 +143,13 @@ def word_nll(
 
 
 def negative_log_likelihood(logits: Tensor, word: Tensor) -> Tensor:
-    """Returns -log p(word) (R) for logits (R, V) and words (R, 1), in float32 at least."""
+    """Returns -log p(word) (R) for logits (R, V) and words (R, 1), in at least float32."""
     logits = logits.to(accumulate_dtype(logits.dtype))
     return (logits.logsumexp(1, keepdim=True) - logits.gather(1, word)).squeeze(1)
 
 
 def pad_sizes(factor: Tensor, *, rows: bool = False) -> Tensor:
-    """Pads a factor (..., M, N) of a matrix product with zeros, in dimension N; with `rows`, also in M.
+    """Pads dimension N of a matrix (..., M, N) with zeros, and also dimension M if `rows` is True.
 
     The padded sizes are multiples of `size_multiple`.
     """
@@ -160,7 +159,7 @@ def pad_sizes(factor: Tensor, *, rows: bool = False) -> Tensor:
 
 
 def size_multiple(device: torch.device) -> int:
-    """Returns the number that should divide matrix sizes: 8 on a GPU, 1 on a CPU.
+    """Returns the number that matrix sizes should be a multiple of: 8 on a GPU, 1 on a CPU.
 
     cuBLAS has its fastest 16-bit kernels only for multiples of 8. Of the paper's sizes, 500 maxout units,
     620 entries of an embedding and 30,002 words are not multiples of 8.

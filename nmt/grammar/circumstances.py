@@ -1,6 +1,6 @@
-"""Adverbial phrases and infinitive phrases; each kind may contain the other kind.
+"""Adverbial phrases and infinitive phrases, which may contain each other.
 
-`during the concert`, `for Thomas`, `in order to read without waking the neighbours`
+Examples: `during the concert`, `for Thomas`, `in order to read without waking the neighbours`
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from nmt.grammar.noun_phrases import write_noun_phrase, write_person, write_plac
 from nmt.grammar.nouns import write_name
 from nmt.grammar.verbs import verbs_with_subject, write_infinitive
 
-# `Verb.objects` of verbs that are never followed by `for somebody`
+# `Verb.objects` of the verbs that `for somebody` never follows
 _NO_BENEFICIARY = (
     ("person",),
     ("person", "animal", "thing"),
@@ -24,7 +24,7 @@ _NO_BENEFICIARY = (
 def write_circumstances(
     draft: Draft, subject: Referent, verb: Verb, construction: str, budget: int
 ) -> None:
-    """Writes adverbial phrases after a verb and its complements: at most two, often none."""
+    """Writes at most two adverbial phrases after a verb and its complements, and often none."""
     end = len(draft.source) + budget
     roll = draft.draw() % 100
     if budget < 3 or roll < 12:
@@ -78,7 +78,7 @@ def write_time(draft: Draft, budget: int) -> None:
 
 
 def pick_object_budget(draft: Draft, budget: int) -> int:
-    """Divides a budget between an object and circumstances; returns the part for the object."""
+    """Picks how many words of `budget` an object gets. The rest is for adverbial phrases."""
     return budget if budget < 6 or draft.chance(0.4) else 2 + draft.draw() % (budget - 4)
 
 
@@ -90,12 +90,12 @@ def write_infinitive_phrase(
     gerund: bool = False,
     definite: bool = False,
 ) -> None:
-    """Writes an infinitive with its object and circumstances.
+    """Writes an infinitive with its object and adverbial phrases.
 
     Args:
         subject: the implied subject.
-        to: positions of further English words that the French infinitive translates, such as `to`.
-        gerund: whether English has a gerund instead of an infinitive.
+        to: position of the English word `to`, if it is linked to the French infinitive.
+        gerund: whether the English verb is a gerund instead of an infinitive.
         definite: whether the object is definite.
     """
     end = len(draft.source) + budget

@@ -1,7 +1,7 @@
 """Main clauses with their subjects, relative clauses and reported clauses.
 
 The grammar is recursive: noun phrases contain relative clauses, and predicates contain reported
-clauses. The modules of these phrases cannot import this module, so they call `RULES` through
+clauses. The modules of these phrases cannot import this module. So they call `RULES` through
 `Draft.clauses`.
 """
 
@@ -72,13 +72,13 @@ _SUBJECT_CLASSES = Weighted(
     ],
     [72, 9, 8, 3, 1, 3, 2, 2, 2, 1, 1],
 )  # fmt: skip
-# The tenses of a relative clause, by the time of the clause that contains it
+# Tenses of a relative clause, by the time of the clause that contains it
 _RELATIVE = {
     PRESENT: Weighted([PRESENT, PAST], [75, 25]),
     PAST: Weighted([PAST, PROGRESSIVE, PLUPERFECT], [45, 25, 30]),
     FUTURE: Weighted([PRESENT, PAST], [75, 25]),
 }
-# In the passive, the verb `be` describes an event, not a state: was written, a été écrit
+# In the passive, `be` describes an event, not a state: `was written` -> `a été écrit`
 _BE_PASSIVE = BE._replace(state=False)
 
 
@@ -98,7 +98,7 @@ def write_clause(draft: Draft, tense: str, budget: int) -> None:
 
 
 def _write_subject(draft: Draft, budget: int) -> Referent:
-    """Writes a subject: often a pronoun for the last subject, else a new subject."""
+    """Writes a subject, which is often a pronoun that refers to the last subject."""
     last = draft.last_subject
     if last is not None and draft.chance(0.42):
         unambiguous = last.noun_class == "person" and (not last.plural or draft.groups == 1)
@@ -116,7 +116,7 @@ def _write_subject(draft: Draft, budget: int) -> Referent:
 
 
 def _write_full_subject(draft: Draft, noun_class: str, budget: int) -> Referent:
-    """Writes a noun phrase of a semantic class as subject; sometimes two persons joined by `and`."""
+    """Writes a noun phrase as the subject. Sometimes joins two persons by `and`."""
     referent = write_noun_phrase(draft, (noun_class,), budget, subject=True)
     if noun_class == "person" and referent.plural:
         draft.groups += 1
@@ -174,7 +174,7 @@ def _write_passive(draft: Draft, tense: str, budget: int) -> None:
 
 
 def write_relative_clause(draft: Draft, noun: Referent, budget: int) -> None:
-    """Writes a relative clause that begins with `where`, `whose`, `that` (object), `who` or `which`."""
+    """Writes a relative clause that begins with `where`, `whose`, `that`, `who` or `which`."""
     outer = draft.tense, draft.last_subject
     draft.tense = _RELATIVE[TIME[draft.tense]].pick(draft.draw)
     draft.depth += 1
@@ -215,7 +215,7 @@ def _write_owned_subject(draft: Draft) -> Referent:
 
 
 def _write_short_subject(draft: Draft, budget: int) -> Referent:
-    """Writes a person as subject of a relative clause."""
+    """Writes a person as the subject of a relative clause."""
     roll = draft.draw() % 100
     if roll < 25:
         return write_name(draft)
@@ -225,7 +225,7 @@ def _write_short_subject(draft: Draft, budget: int) -> Referent:
 
 
 def write_reported_clause(draft: Draft, reporter: Referent, tense: str, budget: int) -> None:
-    """Writes the clause that `reporter` says; a pronoun in this clause may refer to `reporter`."""
+    """Writes the clause that `reporter` says. A pronoun in this clause may refer to `reporter`."""
     outer = draft.tense
     draft.last_subject = reporter
     draft.depth += 1

@@ -1,6 +1,6 @@
 """Descriptions of a subject: `be` or a similar verb with an adjective, a comparison or a place.
 
-`She was as tall as Peter`: `Elle était aussi grande que Pierre`.
+Example: `She was as tall as Peter` -> `Elle était aussi grande que Pierre`
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from nmt.grammar.noun_phrases import write_person, write_place
 from nmt.grammar.nouns import adjectives_of
 from nmt.grammar.verbs import BE, LINKING, pick_negation, write_verb
 
-# Adjectives that never follow `be`, and adjectives without degrees
+# `_ATTRIBUTIVE` adjectives never follow `be`. `_ABSOLUTE` adjectives have no degrees such as `very`.
 _ATTRIBUTIVE = frozenset(
     [
         "real", "little", "recent", "lonely", "red", "white", "black", "green", "blue", "yellow",

@@ -1,15 +1,15 @@
-"""A sentence pair, and its draft while rules write it.
+"""Aligned sentence pairs, and the drafts that rules extend word by word.
 
-Alignment links connect words that are translations of each other. The rule that writes two such
-words also links them. Here `not` is `ne ... pas`; its link to `pas` is sure. Its link to `ne` is
-only possible, since `ne` adds no meaning.
+Alignment links connect words that are translations of each other. A rule that writes words also writes
+their links. In this example, `ne ... pas` translates `not`. The link to `pas` is sure. The link to `ne`
+is only possible, because `ne` adds no meaning.
 
     0 She   1 did   2 not   3 see   4 .            sure: 0-0 1-2 2-3 3-4 4-5
     0 Elle  1 n'    2 a     3 pas   4 vu   5 .     possible: 2p1
 
 Agreement means that one word takes gender, number or person from another: `la lettre est longue`,
-`les livres sont longs`. A rule for a noun phrase returns a `Referent`, which has these features of the
-phrase. Rules for verbs and adjectives take this `Referent` as an argument.
+`les livres sont longs`. A rule for a noun phrase returns a `Referent` with the gender, number and person
+of the phrase. Rules for verbs and adjectives take this `Referent` as an argument.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from nmt.grammar.stream import RANGE, Draw, Weighted
 
 Word = TypeVar("Word", Noun, Adjective)
 
-# Persons: indices into the tables of verb forms
+# Grammatical persons, which are indices into the tables of verb forms
 JE, IL, NOUS, VOUS, ILS = range(5)
 
-# Tenses, named after the English form. The comment shows the English and the French form.
+# Tenses, named after the English form. The comments show English and French examples.
 PRESENT = "present"  # eats: mange
-PAST = "past"  # ate: a mangé; of a state (knew): connaissait
+PAST = "past"  # ate: a mangé; for verbs of state, knew: connaissait
 PROGRESSIVE = "progressive"  # was eating: mangeait
 PLUPERFECT = "pluperfect"  # had eaten: avait mangé
 FUTURE = "future"  # will eat: mangera
@@ -45,9 +45,9 @@ TIME = {
 
 
 class AlignedPair(NamedTuple):
-    """A sentence pair: words as Moses tokenises them, and links (i, j) from 0, sorted.
+    """A sentence pair in Moses tokens, with sorted links (i, j). Positions start at 0.
 
-    No link is in both `sure` and `possible` (Och and Ney 2003; `nmt.grammar.french.Links`).
+    A link is either sure or possible (Och and Ney 2003). See `nmt.grammar.french.Links`.
     """
 
     source: list[str]
@@ -67,7 +67,7 @@ class AlignedPair(NamedTuple):
 
 
 class Referent(NamedTuple):
-    """The features of a noun phrase or pronoun that other words agree with."""
+    """The features of a noun phrase or pronoun, which other words agree with."""
 
     person: int
     feminine: bool
@@ -76,7 +76,7 @@ class Referent(NamedTuple):
 
     @property
     def speaker(self) -> bool:
-        """Whether the person is I, we or you."""
+        """Whether the person is `I`, `we` or `you`."""
         return self.person in (JE, NOUS, VOUS)
 
 
@@ -86,41 +86,41 @@ def _link(position: int) -> Links:
 
 
 class ClauseRules(NamedTuple):
-    """The rules for clauses inside phrases, which make the grammar recursive.
+    """The rules for clauses inside other phrases.
 
     Noun phrases and predicates need these rules, but the module `clauses` imports the modules of noun
-    phrases and predicates. So a draft carries the rules, and all imports go in one direction.
+    phrases and predicates. To avoid a circular import, each draft has the rules as an attribute.
     """
 
-    relative: Callable[[Draft, Referent, int], None]  # the modified noun, budget
-    reported: Callable[[Draft, Referent, str, int], None]  # the reporting subject, tense, budget
+    relative: Callable[[Draft, Referent, int], None]  # draft, modified noun, budget
+    reported: Callable[[Draft, Referent, str, int], None]  # draft, reporter, tense, budget
 
 
 @dataclass(slots=True)
 class Draft:
     """A sentence pair that rules extend word by word.
 
-    Rules append the words of each language in the word order of that language. Each French word gets
-    its links when it is appended.
+    Rules append the words of each language in the word order of that language. Each French word is
+    appended with its links.
     """
 
     draw: Draw
     clauses: ClauseRules
     source: list[str] = field(default_factory=list)
-    target: list[str] = field(default_factory=list)  # with `~`, for `french.join`
+    target: list[str] = field(default_factory=list)  # may contain `~`, which `french.join` removes
     links: list[Links] = field(default_factory=list)  # links of each word of `target`
     used: list[Noun | Adjective] = field(default_factory=list)
-    depth: int = 0  # depth of embedding; deep phrases are kept simple
+    depth: int = 0  # nesting depth; deeply nested phrases are simpler
     tense: str = PRESENT  # tense of the clause being written
-    last_subject: Referent | None = None  # the antecedent of a subject pronoun
-    last_place: int = -99  # number of source words before the last phrase of place; -99: none yet
-    groups: int = 0  # number of groups of persons so far; with several, `they` is ambiguous
+    last_subject: Referent | None = None  # a subject pronoun may refer to it
+    last_place: int = -99  # source position of the last phrase of place; -99: none yet
+    groups: int = 0  # groups of persons so far; `they` is ambiguous if there are several
 
     def chance(self, probability: float) -> bool:
         return self.draw() < probability * RANGE
 
     def pick_unused(self, choice: Weighted[Word], tries: int = 3) -> Word:
-        """Picks a word that the sentence does not have yet; the last of `tries` picks is taken in any case."""
+        """Picks a word that is not in the sentence yet, but accepts any word after `tries` attempts."""
         for _ in range(tries):
             item = choice.pick(self.draw)
             if item not in self.used:
@@ -135,7 +135,7 @@ class Draft:
         self.target.append(target)
 
     def put_english(self, *words: str) -> tuple[int, ...]:
-        """Appends English words; returns their positions, for links."""
+        """Appends English words, and returns their positions for links."""
         start = len(self.source)
         self.source += words
         return tuple(range(start, len(self.source)))
@@ -153,10 +153,10 @@ class Draft:
         target: tuple[str, ...],
         sure: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """Appends a phrase that is translated as a whole; links all its words to each other.
+        """Appends a phrase that is translated as a whole, with links between all its words.
 
         Args:
-            sure: the links (i, j) that are sure; all other links are possible.
+            sure: the sure links (i, j) in the phrase. All other links are only possible.
         """
         at = self.put_english(*source)
         for j, word in enumerate(target):
@@ -172,7 +172,7 @@ class Draft:
             )
 
     def pair(self) -> AlignedPair:
-        """Returns the sentence pair in its written form."""
+        """Returns the finished sentence pair, with contractions and initial capitals."""
         words, links = french.join(self.target, self.links)
         self.source[0] = self.source[0][0].upper() + self.source[0][1:]
         words[0] = words[0][0].upper() + words[0][1:]

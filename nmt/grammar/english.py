@@ -1,4 +1,4 @@
-"""English word forms: plurals, verb forms, and the article a or an."""
+"""English word forms: plurals, verb forms, and the articles `a` and `an`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOUBLED = frozenset(
 
 
 def article(word: str) -> str:
-    """Returns the indefinite article before `word`; the first sound decides, not the first letter."""
+    """Returns `a` or `an` for `word`, which depends on the first sound and not on the first letter."""
     lower = word.lower()
     if lower.startswith(_AN):
         return "an"
@@ -37,7 +37,7 @@ def noun_plural(noun: str) -> str:
 
 
 class Forms(NamedTuple):
-    """The forms of an English verb; the words of `rest` follow each form (gets up)."""
+    """The forms of an English verb. `rest` follows each form, such as `up` in `gets up`."""
 
     base: str
     third: str
@@ -48,7 +48,7 @@ class Forms(NamedTuple):
 
 
 def conjugate(lemma: str, past: str | None = None, participle: str | None = None) -> Forms:
-    """Returns the forms of a verb; `_` joins its words (get_up). Irregular verbs need their past forms."""
+    """Returns the forms of a verb such as `eat` or `get_up`. Irregular verbs need their past forms."""
     base, *rest = lemma.split("_")
     if _consonant_y(base):
         third, regular = base[:-1] + "ies", base[:-1] + "ied"

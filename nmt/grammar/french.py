@@ -1,8 +1,8 @@
-"""French forms of nouns and adjectives, and the changes where two words meet.
+"""French forms of nouns and adjectives, elision and contraction.
 
-A sentence is derived with words such as `de ~le roi` and `~le ami`; `join` turns them into
-`du roi` and `l' ami`. The mark `~` tells words with the same spelling apart: the article `~le`
-contracts with `de`, the pronoun `le` does not (`de le voir`).
+A draft contains words such as `de ~le roi` and `~le ami`, which `join` turns into `du roi` and
+`l' ami`. The mark `~` distinguishes words with the same spelling. For example, the article `~le`
+contracts with `de`, but the pronoun `le` does not (`de le voir`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 
 class Links(NamedTuple):
-    """The positions of the English words that one French word is linked to.
+    """The links of one French word, given as positions of English words.
 
-    A link is sure if the two words are translations of each other. It is only possible if a word is part
-    of a phrase that is translated as a whole (`in order to`, `pour`), or has only a grammatical function:
-    an auxiliary without counterpart, `do`, `to`, `ne`, a reflexive pronoun.
+    A link is sure if the two words are translations of each other. Links between words of a phrase that
+    is translated as a whole (`in order to`, `pour`) are only possible. So are the links of words with a
+    purely grammatical function: an auxiliary without counterpart, `do`, `to`, `ne`, a reflexive pronoun.
     """
 
     sure: tuple[int, ...] = ()
@@ -35,7 +35,7 @@ _ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibo
 
 @cache
 def elides(word: str) -> bool:
-    """Whether words elide before `word`, which then begins with a vowel or a mute h."""
+    """Whether `word` begins with a vowel or a mute h, so that the word before it elides."""
     lower = word.lower()
     return lower[0] in _VOWELS and not lower.startswith(_ASPIRATED)
 
@@ -75,17 +75,17 @@ def feminine(adjective: str) -> str:
 
 
 def noun_plural(noun: str) -> str:
-    """The plural of a noun, also of an irregular noun such as `festival`."""
+    """The plural of a noun, with exceptions such as `festivals`."""
     return noun + "s" if noun in _PLURAL_IN_S else plural(noun)
 
 
 def agree(adjective: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The four forms of an adjective: `agree(a)[feminine][plural]`."""
+    """Returns the four forms of an adjective, indexed by `[feminine][plural]`."""
     female = feminine(adjective)
     return (adjective, plural(adjective)), (female, female + "s")
 
 
-# The form of a word before a consonant, and its form before a vowel or a mute h
+# The form of each word before a consonant, and its form before a vowel or a mute h
 _MEETING = {
     "~le": ("le", "l'"), "~la": ("la", "l'"), "~les": ("les", "les"),
     "le": ("le", "l'"), "la": ("la", "l'"), "je": ("je", "j'"), "me": ("me", "m'"),
@@ -100,13 +100,13 @@ def join(words: list[str], links: list[Links]) -> tuple[list[str], list[Links]]:
     """Elides and contracts words, and chooses the forms that depend on the next word.
 
     Args:
-        words: the words of a derived sentence, with `~`.
+        words: the words of a draft, with `~`.
         links: the links of each word.
 
     Returns:
-        The written words and their links; a contraction has the links of both words.
+        The final words and their links. A contraction has the links of both words.
     """
-    out: list[str] = []  # in reverse order, like the loop
+    out: list[str] = []  # in reverse order
     out_links: list[Links] = []
     following = "."
     article = False  # whether the following word is an article that may contract

@@ -1,12 +1,12 @@
-"""French conjugation: the persons je, il, nous, vous and ils in the simple tenses of the corpus."""
+"""French conjugation in the simple tenses of the corpus, for je, il, nous, vous and ils."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# Irregular verbs: je, il, nous and ils of the present, the stem of the future, the past participle.
-# A verb with a prefix (comprendre) follows the longest entry that it ends with (prendre).
+# Irregular verbs: present of je, il, nous and ils, stem of the future, past participle.
+# Verbs with a prefix (comprendre) are conjugated like the longest entry that they end with (prendre).
 _IRREGULAR = {
     ending: forms.split()
     for ending, forms in {
@@ -60,7 +60,7 @@ Five = tuple[str, str, str, str, str]
 
 
 class Forms(NamedTuple):
-    """The forms of a French verb; a `Five` has one form per person: je, il, nous, vous, ils."""
+    """The forms of a French verb. A `Five` has the forms for je, il, nous, vous and ils."""
 
     infinitive: str
     present: Five
@@ -71,9 +71,9 @@ class Forms(NamedTuple):
 
 
 def _first_group(infinitive: str) -> list[str]:
-    """Principal parts of a regular verb in -er."""
+    """Returns the principal parts of a regular verb that ends in -er."""
     stem = infinitive[:-2]
-    heavy = stem  # where the stem is stressed: j'appelle
+    heavy = stem  # the stem if it is stressed, as in j'appelle
     future = infinitive
     if infinitive.endswith(_DOUBLING):
         heavy = stem + stem[-1]
@@ -95,7 +95,7 @@ def _first_group(infinitive: str) -> list[str]:
 
 
 def _principal(infinitive: str) -> tuple[list[str], str | None]:
-    """Principal parts, as in `_IRREGULAR`, and the form of vous if it is irregular."""
+    """Returns the forms in the order of `_IRREGULAR`, and the form for vous if it is irregular."""
     matches = [
         ending
         for ending in _IRREGULAR
@@ -118,10 +118,10 @@ def _principal(infinitive: str) -> tuple[list[str], str | None]:
 
 
 def conjugate(infinitive: str) -> Forms:
-    """All forms of a verb given by its infinitive (without a reflexive pronoun)."""
+    """Returns all forms of a verb. The infinitive must have no reflexive pronoun."""
     (je, il, nous, ils, future, participle), vous = _principal(infinitive)
     stem = "ét" if infinitive == "être" else nous[:-3]  # stem of the imperfect
-    short = stem  # the stem before i, where g and c are soft: mangions
+    short = stem  # the stem before i: mang-ions, but mange-ais
     if infinitive.endswith("ger"):
         short = stem[:-1]
     elif infinitive.endswith("cer"):

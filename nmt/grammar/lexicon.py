@@ -1,8 +1,8 @@
 """The words of the corpus with all their forms, read from the lists in `lexicon/`.
 
-A list has sections of lemmas, the most frequent lemma first. Sections have semantic classes, so that
-persons read letters and lock doors, and not the reverse. Zipf's law gives the probabilities within a
-section: the word of rank r, from 1, has the weight 1 / (r + 1).
+Each list is divided into sections. A section lists its lemmas by frequency, the most frequent one first.
+Sections have semantic classes, so that persons read letters but letters do not read persons. In each
+section, the word of rank r (from 1) has the weight 1 / (r + 1), as in Zipf's law.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Noun(NamedTuple):
     feminine: bool
     noun_class: str  # semantic class
     mass: bool
-    relation: bool  # a noun for a person, used with a possessive: my friend, the king's doctor
+    relation: bool  # a person, often with a possessive: my friend, the king's doctor
 
 
 class Adjective(NamedTuple):
@@ -34,9 +34,9 @@ class Adjective(NamedTuple):
 
     english: str
     french: tuple[tuple[str, str], tuple[str, str]]
-    attributive: str  # masculine singular before the noun, with `~` for `french.join`
+    attributive: str  # masculine singular before the noun; may have a `~` for `french.join`
     before: bool  # precedes the French noun
-    size: bool  # size or age; in English, opinions precede it: a happy little man
+    size: bool  # describes size or age
     opinion: bool
 
 
@@ -45,19 +45,19 @@ class Verb(NamedTuple):
 
     english: english.Forms
     french: french_verbs.Forms
-    particle: str | None = None  # English preposition: look at
-    preposition: str | None = None  # French preposition: obéir à
+    particle: str | None = None  # English preposition, such as `at` in `look at`
+    preposition: str | None = None  # French preposition, such as `à` in `obéir à`
     reflexive: bool = False
     etre: bool = False  # compound tenses take être
-    state: bool = False  # a state: the French imperfect translates the English simple past
-    willed: bool = False  # may be done slowly, carefully, ...
-    coming: bool = False  # its reported clause is about the future: promise
+    state: bool = False  # a state; its simple past becomes a French imperfect
+    willed: bool = False  # may have an adverb of manner such as `slowly`
+    coming: bool = False  # its reported clause is in the future, as after `promise`
     subjects: tuple[str, ...] = ()  # semantic classes
     objects: tuple[str, ...] = ()
 
 
 class Name(NamedTuple):
-    """A proper name; countries are masculine (au Japon) or feminine (en France)."""
+    """A proper name or an adverb. Names of countries are masculine (au Japon) or feminine (en France)."""
 
     english: str
     french: str
@@ -65,7 +65,7 @@ class Name(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A fixed phrase; `links[j]` holds the links of French word j."""
+    """A fixed phrase. `links[j]` has the links of French word j."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]
@@ -91,7 +91,7 @@ _RELATIONS = frozenset(
 
 
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
-    """Yields the words in brackets and the entries of each section of a list."""
+    """Yields the bracketed header words and the entries of each section of a list."""
     text = (files("nmt.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
     head: list[str] = []
     entries: list[str] = []
@@ -107,7 +107,7 @@ def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list
 
 
 def _numbers(word: str, pluralise: Callable[[str], str]) -> tuple[str, str]:
-    """Singular and plural; the list gives irregular plurals after a slash."""
+    """Returns singular and plural of a list entry such as `book` or `man/men`."""
     singular, _, plural = word.partition("/")
     return singular, plural or pluralise(singular)
 
@@ -189,7 +189,7 @@ def _load() -> None:
         for rank, entry in enumerate(entries, start=1):
             verb = _verb(entry, subjects, objects)
             if construction == "control":
-                verb = verb._replace(particle=None)  # its `to` belongs to the infinitive
+                verb = verb._replace(particle=None)  # `to` is part of the infinitive
             verbs[construction].append((verb, math.sqrt(len(entries)) / (rank + 1)))
     for (section,), entries in _sections("adverbs"):
         adverbs[section] = _weighted([_name(entry, False) for entry in entries])

@@ -1,6 +1,6 @@
-"""Noun phrases with what follows the noun, and prepositional phrases of place.
+"""Noun phrases with their modifiers, and prepositional phrases of place.
 
-`the king 's old car in front of the house`: `la vieille voiture du roi devant la maison`
+Example: `the king 's old car in front of the house` -> `la vieille voiture du roi devant la maison`
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PLURAL = Weighted(
 )
 _MASS = Weighted(["the", "some", "own", "this"], [42, 40, 10, 5])
 _DEFINITE = frozenset(("the", "own", "this", "'s", "number", "all"))
-_PLURAL_SHARE = int(0.3 * RANGE)  # random numbers below this give a plural
+_PLURAL_SHARE = int(0.3 * RANGE)  # a random number below this gives a plural
 
-# Classes whose nouns have no owner
+# Nouns of these classes have no owner
 _OWNERLESS = frozenset(
     ("spot", "route", "opening", "surface", "event", "contest", "area", "food", "drink", "music")
 )
-# Classes whose nouns may have two adjectives: a little red car
+# Nouns of these classes may have two adjectives: `a little red car`
 _CONCRETE = frozenset(("person", "animal", "thing", "clothes", "vehicle", "building"))
 
 
@@ -42,8 +42,8 @@ class Preposition(NamedTuple):
 
     english: tuple[str, ...]
     french: tuple[str, ...]
-    noun_classes: tuple[str, ...]  # semantic classes of the place
-    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between English and French words
+    noun_classes: tuple[str, ...]  # semantic classes of the noun
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # sure links (English word, French word)
 
 
 _IN = Preposition(("in",), ("dans",), ("building", "area"))
@@ -78,13 +78,13 @@ def write_noun_phrase(
     """Writes a noun phrase of at least two words.
 
     Args:
-        noun_classes: the semantic classes the noun may have.
-        budget: about how many English words to write.
-        owner: the owner that a possessive agrees with; None: no possessive.
+        noun_classes: semantic classes that the noun may have.
+        budget: approximate number of English words.
+        owner: the owner that a possessive such as `his` refers to. None: no possessive.
         definite: allows only determiners that may follow `de`.
-        negated: whether this is the direct object of a negated verb (`pas de pain`).
+        negated: whether the phrase is the direct object of a negated verb (`pas de pain`).
         singular: whether the noun must be singular.
-        subject: whether this is the subject of a clause; only subjects may have `every`.
+        subject: whether the phrase is a subject. Only subjects may have `every`.
     """
     noun = pick_noun(draft, noun_classes)
     plural = not noun.mass and not singular and draft.draw() < _PLURAL_SHARE
@@ -117,7 +117,7 @@ def write_noun_phrase(
 def _pick_adjectives(
     draft: Draft, noun: Noun, budget: int
 ) -> tuple[Adjective | None, Adjective | None]:
-    """Picks at most one adjective that precedes the French noun, and at most one that follows it."""
+    """Picks at most one adjective before the French noun, and at most one after it."""
     if budget <= 0 or not draft.chance(0.5):
         return None, None
     before = adjectives_of(noun.noun_class, True) if draft.chance(0.5) else None
@@ -137,7 +137,7 @@ def write_person(
     definite: bool = False,
     singular: bool = False,
 ) -> Referent:
-    """Writes the name of a person with probability `named`, else a noun phrase."""
+    """Writes the name of a person with probability `named`, and otherwise a noun phrase."""
     if draft.chance(named):
         return write_name(draft)
     return write_noun_phrase(
@@ -146,7 +146,7 @@ def write_person(
 
 
 def write_possessed(draft: Draft, nominal: Nominal) -> None:
-    """Writes `the king 's car` as `la voiture du roi`: the French possessor comes last."""
+    """Writes a possessor and a noun: `the king 's car` -> `la voiture du roi`."""
     mark = len(draft.target)
     draft.depth += 2
     write_person(draft, 0.5, 2, definite=True, singular=True)
@@ -162,7 +162,7 @@ def write_possessed(draft: Draft, nominal: Nominal) -> None:
 
 
 def _write_modifier(draft: Draft, noun: Referent, budget: int) -> None:
-    """Writes what follows a noun, if anything: a relative clause or a prepositional phrase."""
+    """Writes a relative clause, a prepositional phrase or nothing after a noun."""
     noun_class = noun.noun_class
     if budget >= 4 and draft.depth < 2 and draft.chance(0.5):
         draft.clauses.relative(draft, noun, min(budget, 12))
@@ -194,7 +194,7 @@ def _write_modifier(draft: Draft, noun: Referent, budget: int) -> None:
 
 
 def write_place(draft: Draft, budget: int, small: bool = False) -> None:
-    """Writes where something is.
+    """Writes a phrase of place, such as `near the house`.
 
     Args:
         small: whether the thing may lie on or under furniture.
@@ -219,7 +219,7 @@ def write_place(draft: Draft, budget: int, small: bool = False) -> None:
 
 
 def _write_city_or_country(draft: Draft) -> None:
-    """Writes `in Paris`, `in France` or `in Japan`: `à Paris`, `en France`, `au Japon`."""
+    """Writes a place: `in Paris` -> `à Paris`, `in France` -> `en France`, `in Japan` -> `au Japon`."""
     noun_class = ("city", "country-f", "country-m")[draft.draw() % 3]
     name = lexicon.names[noun_class].pick(draft.draw)
     at = draft.put_english("in")

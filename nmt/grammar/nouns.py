@@ -10,12 +10,12 @@ from nmt.grammar.draft import IL, ILS, JE, NOUS, VOUS, Draft, Referent
 from nmt.grammar.lexicon import Adjective, Noun
 from nmt.grammar.stream import Weighted
 
-# French forms, [feminine][plural]
+# French forms, indexed by [feminine][plural]
 THE = (("~le", "~les"), ("~la", "~les"))
 _THIS = (("~ce", "ces"), ("cette", "ces"))
 _INVARIABLE = {"every": "chaque", "several": "plusieurs"}
 
-# my, our, ... by the person of the owner; French for masculine, feminine and plural possessions
+# Possessives by the person of the owner, with the French forms for masculine, feminine and plural nouns
 _POSSESSIVES = {
     JE: ("my", ("mon", "~ma", "mes")),
     NOUS: ("our", ("notre", "notre", "nos")),
@@ -37,7 +37,7 @@ _NUMERALS = Weighted(
 
 @cache
 def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]:
-    """Nouns of any of these classes; each class has the same weight in total."""
+    """Returns the nouns of these classes. Each class has the same total weight."""
     pairs = [
         pair
         for noun_class in noun_classes
@@ -52,7 +52,7 @@ def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]
 
 @cache
 def adjectives_of(noun_class: str, before: bool) -> Weighted[Adjective] | None:
-    """Adjectives for nouns of this class that precede the French noun (if `before`) or follow it."""
+    """Returns the adjectives for a noun class: those before the French noun, or those after it."""
     pairs = lexicon.adjectives.get((noun_class, before))
     return Weighted([a for a, _ in pairs], [w for _, w in pairs]) if pairs else None
 
@@ -74,7 +74,7 @@ class Nominal(NamedTuple):
         return Referent(ILS if plural else IL, noun.feminine, plural, noun.noun_class)
 
     def in_english_order(self) -> list[Adjective]:
-        """The adjectives in English order: opinion, then size or age, then colour or origin."""
+        """Returns the adjectives in English order: opinion, then size or age, then colour or origin."""
         adjectives = list(filter(None, (self.before, self.after)))
         if len(adjectives) == 2 and adjectives[0].size and adjectives[1].opinion:
             adjectives.reverse()
@@ -98,9 +98,9 @@ def write_determiner(
     """Writes the determiner of a nominal.
 
     Args:
-        kind: the determiner, or `own` for a possessive, or `number` for a numeral.
-        owner: the owner that a possessive agrees with.
-        negated: whether this is the direct object of a negated verb (`pas de pain`).
+        kind: `own` for a possessive, `number` for a numeral, or the English determiner.
+        owner: the owner that a possessive refers to.
+        negated: whether the noun is the direct object of a negated verb (`pas de pain`).
     """
     noun, plural, before, _ = nominal
     feminine = noun.feminine
@@ -144,7 +144,7 @@ def write_determiner(
 
 
 def write_nominal(draft: Draft, nominal: Nominal) -> None:
-    """Writes the adjectives and the noun; in French, some adjectives follow the noun."""
+    """Writes the adjectives and the noun. In French, some adjectives follow the noun."""
     noun, plural, before, after = nominal
     at = {
         adjective: draft.put_english(adjective.english) for adjective in nominal.in_english_order()

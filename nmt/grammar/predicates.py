@@ -1,6 +1,6 @@
-"""Predicates: a verb with its complements and circumstances, or a description.
+"""Predicates: a verb with complements and adverbial phrases, or a description of the subject.
 
-`gave the letter to Paul after the lesson`: `a donné la lettre à Paul après la leçon`
+Example: `gave the letter to Paul after the lesson` -> `a donné la lettre à Paul après la leçon`
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from nmt.grammar.verbs import (
     write_verb,
 )
 
-# Constructions by the class of the subject
+# Constructions for persons and for other subjects
 _OF_PERSONS = Weighted(
     ["transitive", "intransitive", "locative", "ditransitive", "be", "control", "report"],
     [44, 9, 11, 11, 9, 10, 8],
 )
 _OF_OTHERS = Weighted(["transitive", "intransitive", "be", "report"], [50, 15, 25, 12])
-# Classes that a description may have as subject
+# Semantic classes of subjects that may have a description
 _DESCRIBABLE = frozenset(
     ("person", "animal", "building", "idea", "matter", "event", "org", "text", "thing")
 )
-# Sequence of tenses: the tenses of a reported clause by the time of the clause that reports
+# Sequence of tenses: tenses of a reported clause, by the time of the reporting clause
 _REPORTED = {
     PRESENT: Weighted([PRESENT, PAST, FUTURE], [45, 30, 25]),
     PAST: Weighted([PROGRESSIVE, PLUPERFECT, CONDITIONAL], [30, 40, 30]),
@@ -81,7 +81,7 @@ def write_predicate(draft: Draft, subject: Referent, budget: int) -> None:
 
 
 def _pick_construction(draft: Draft, subject: Referent, budget: int) -> str:
-    """Picks a construction; replaces it by a simpler one if it does not fit the subject or the budget."""
+    """Picks a construction, or a simpler one if the first does not fit the subject or the budget."""
     choice = (_OF_PERSONS if subject.noun_class == "person" else _OF_OTHERS).pick(draft.draw)
     if (
         (choice == "report" and (budget < 7 or draft.depth >= 2))
@@ -138,7 +138,7 @@ def _write_transitive(draft: Draft, verb: Verb, subject: Referent, tense: str, b
 def _write_second_verb(
     draft: Draft, first: Verb, subject: Referent, thing: Referent, tense: str
 ) -> None:
-    """Sometimes adds a verb whose object is a pronoun: `bought an apple and ate it`."""
+    """Sometimes adds a second verb with a pronoun as its object: `bought an apple and ate it`."""
     verbs = verbs_with_object(thing.noun_class)
     if verbs is None or subject.noun_class != "person" or thing.noun_class == "person":
         return
@@ -164,7 +164,7 @@ def _write_locative(draft: Draft, verb: Verb, subject: Referent, tense: str, bud
     write_preposition(draft, verb)
     left = end - len(draft.source)
     if verb.particle and draft.chance(0.3) and verb.preposition in ("à", "dans"):
-        if verb.particle == "at":  # arrives at a building, but in a city
+        if verb.particle == "at":  # `arrives at` a building, but `arrives in` a city
             draft.source[-1] = "in"
         draft.target[-1] = "à"
         name = lexicon.names["city"].pick(draft.draw)
@@ -212,7 +212,7 @@ def _write_control(draft: Draft, verb: Verb, subject: Referent, tense: str, budg
 
 
 def _write_modal(draft: Draft, subject: Referent, tense: str) -> None:
-    """Writes can, could or must, seldom negated; `cannot` is one word for `ne peut pas`."""
+    """Writes `can`, `could` or `must`. A negated `can` is one word, `cannot`."""
     negated = draft.chance(0.25)
     if tense == PAST:
         english = "could"
@@ -233,7 +233,7 @@ def _write_modal(draft: Draft, subject: Referent, tense: str) -> None:
 
 
 def _write_report(draft: Draft, verb: Verb, subject: Referent, tense: str, budget: int) -> None:
-    """Writes a verb of saying or thinking with a clause: `the boy says that he slept`."""
+    """Writes a verb of saying or thinking and its clause: `the boy says that he slept`."""
     end = len(draft.source) + budget
     if tense == PROGRESSIVE:
         tense = PAST if verb.state else PLUPERFECT

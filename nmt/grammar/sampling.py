@@ -1,4 +1,4 @@
-"""Draws sentence pairs: a split and a number k determine one pair."""
+"""Draws sentence pairs. The seed, the split and a number k determine one pair."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nmt.grammar.draft import AlignedPair
 from nmt.grammar.sentences import derive
 from nmt.grammar.stream import RANGE, Draw, stream
 
-# Must change whenever any draw changes. It is part of the fingerprint of prepared text.
+# Part of the fingerprint of prepared text. Change it whenever the drawn sentence pairs change.
 VERSION = "2"
 
-# A hash divides the language into 16 shares; a split draws from its own shares.
+# A hash assigns each source sentence to one of 16 shares. Each split has different shares.
 _SHARES = {"train": range(0, 12), "valid": range(12, 14), "test": range(14, 16)}
 
-# Quantiles k / 32 of the sentence length divided by its mean, for a gamma distribution of shape 2.4
+# Quantiles k / 32 of a gamma distribution of shape 2.4, for sentence lengths divided by their mean
 _QUANTILES = (
     0.06, 0.24, 0.32, 0.38, 0.44, 0.49, 0.54, 0.58, 0.63, 0.67, 0.72, 0.76, 0.80, 0.85, 0.89, 0.94,
     0.99, 1.03, 1.08, 1.14, 1.19, 1.25, 1.31, 1.38, 1.45, 1.53, 1.63, 1.73, 1.86, 2.03, 2.26, 2.66,
@@ -28,17 +28,17 @@ _SHORTEST = 3  # minimum number of words of a sentence, in either language
 
 
 def share(source: Sequence[str]) -> int:
-    """The share (0 to 15) that a source sentence belongs to.
+    """Returns the share (0 to 15) of a source sentence.
 
-    `him` and `her` count as one word. `lui` can translate both, so sentences that differ only in these
-    words may have the same translation. No translation may be in two splits.
+    `him` and `her` count as the same word, because `lui` can translate both. Otherwise two sentences with
+    the same translation could be in different splits.
     """
     text = " ".join(["him" if word == "her" else word for word in source])
     return blake2b(text.encode(), digest_size=8).digest()[0] & 15
 
 
 def split_share(split: str) -> range:
-    """Returns the shares of a split. What follows a colon in the name of the split has no effect."""
+    """Returns the shares of a split. A suffix after a colon, as in `test:long`, has no effect."""
     base = split.partition(":")[0]
     if base not in _SHARES:
         raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
@@ -59,7 +59,7 @@ def _position(value: float) -> float:
 
 
 def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
-    """Picks a length from the distribution of lengths, truncated to `shortest` ... `longest`."""
+    """Picks a sentence length between `shortest` and `longest`."""
     low, high = _position(shortest / mean), _position((longest + 1) / mean)
     if high <= low:
         return shortest
@@ -70,18 +70,18 @@ def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
 def draw(
     seed: int, split: str, k: int, *, mean_length: float = 22.0, max_length: int = 80
 ) -> AlignedPair:
-    """Returns draw k of a split. It is the same on every machine and does not depend on other draws.
+    """Returns draw k of a split, which is the same on every machine and independent of other draws.
 
     Args:
         seed: seed of the corpus; another seed gives another sample of the same language.
-        split: train, valid or test. A name after a colon (`test:long`) gives other draws from the
-            same shares of the language.
+        split: train, valid or test. A suffix after a colon (`test:long`) gives different draws
+            from the same split.
         k: number of the draw, from 0.
         mean_length: mean number of source words, before truncation at `max_length`.
         max_length: maximum number of words in either language.
 
     Raises:
-        ValueError: for an unknown split, or lengths that are too small.
+        ValueError: if the split is unknown or a length is too small.
     """
     shares = split_share(split)
     if max_length < 6:
@@ -109,18 +109,18 @@ def draw_by_length(
     max_length: int = 80,
     by_target: bool = False,
 ) -> AlignedPair:
-    """Returns draw k of a split with equally many pairs per length bucket.
+    """Returns draw k of a split. The draws go through the length buckets in turn.
 
-    The bucket of draw k is k mod (number of buckets).
+    Draw k is in bucket number k mod (number of buckets).
 
     Args:
-        edges: largest length of each bucket, increasing. Edges of at least `max_length` are dropped. A
-            last bucket goes up to `max_length`.
+        edges: maximum length of each bucket, in increasing order. Edges of at least `max_length` are
+            ignored, and the last bucket ends at `max_length`.
         max_length: maximum number of words in either language.
-        by_target: whether the target length selects the bucket, not the source length.
+        by_target: whether the buckets are by target length instead of source length.
 
     Raises:
-        ValueError: for an unknown split, or buckets that hold no sentence.
+        ValueError: if the split is unknown, or `edges` do not increase from at least 6.
     """
     shares = split_share(split)
     bounds = [2, *(edge for edge in edges if edge < max_length), max_length]

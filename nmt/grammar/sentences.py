@@ -1,4 +1,4 @@
-"""Sentences: an opening, then clauses until the sentence has about the wanted length."""
+"""Sentences: an opening, and clauses until the sentence has about the requested length."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Conjunction(NamedTuple):
     comma: bool  # whether a comma precedes the conjunction
     english: tuple[str, ...]
     french: tuple[str, ...]
-    tenses: dict[str, str]  # tense of the joined clause, by the tense of the sentence
-    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # links between English and French words
+    tenses: dict[str, str]  # tense of the joined clause for each tense of the sentence
+    sure: tuple[tuple[int, int], ...] = ((0, 0),)  # sure links (English word, French word)
 
 
 _SAME = {PAST: PAST, PRESENT: PRESENT, FUTURE: FUTURE}
@@ -35,7 +35,7 @@ _WHEN = Conjunction(False, ("when",), ("quand",), _TIMED)
 _SO = Conjunction(True, ("so",), ("donc",), _SAME)
 _IF = Conjunction(False, ("if",), ("si",), {FUTURE: PRESENT})
 _AS_SOON_AS = Conjunction(False, ("as", "soon", "as"), ("dès", "que"), _TIMED, ((1, 0), (2, 1)))
-# Conjunctions by the tense of the sentence: `_JOINING` after the first clause, `_OPENING` before it
+# Conjunctions after the first clause (`_JOINING`) and before it (`_OPENING`), by tense
 _JOINING = {
     PAST: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 18, 12, 7, 7]),
     PRESENT: Weighted([_AND, _BUT, _BECAUSE, _WHILE, _WHEN, _SO], [34, 22, 20, 9, 8, 7]),
@@ -77,7 +77,7 @@ def derive(draw: Draw, length: int) -> AlignedPair:
 
 
 def _write_opening(draft: Draft, tense: str, length: int) -> None:
-    """Writes a time, a place or a clause before the main clause; in most cases, writes nothing."""
+    """Sometimes writes a time, a place or a clause before the main clause."""
     if length >= 8 and draft.chance(0.16):
         draft.put_phrase(lexicon.phrases[tense].pick(draft.draw))
     elif length >= 10 and draft.chance(0.05):
@@ -91,7 +91,7 @@ def _write_opening(draft: Draft, tense: str, length: int) -> None:
 
 
 def _pick_budget(draft: Draft, end: int) -> int:
-    """Picks the budget of a clause: all words left, or a part that leaves room for another clause."""
+    """Picks the number of words of a clause. Often leaves some words for another clause."""
     left = end - len(draft.source)
     if left <= 11:
         return left

@@ -1,9 +1,8 @@
-"""Random numbers that are the same on every machine, and weighted lists.
+"""Random numbers and weighted lists that are the same on every machine.
 
-A stream has a name. SHAKE-128 of the name and a block number gives the numbers of a block, so no random
-generator of a library is needed. Weighted lists have the same bounds on every machine, because the bounds
-are computed from sums, quotients and square roots, which IEEE 754 defines exactly. Logarithms and powers would
-differ between C libraries.
+A stream of random numbers has a name. SHAKE-128 computes a block of numbers from the name and a block
+number. Weights and bounds of weighted lists are computed from sums, quotients and square roots, because
+IEEE 754 defines these operations exactly. Logarithms and powers would differ between C libraries.
 """
 
 from __future__ import annotations

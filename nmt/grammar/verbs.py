@@ -1,6 +1,6 @@
-"""Finite verbs (with tense, negation, adverb and object pronoun), and infinitives.
+"""Finite verbs with tense, negation, adverb and object pronoun, and infinitives.
 
-`She never spoke to them`: `Elle ne leur a jamais parlé`.
+Example: `She never spoke to them` -> `Elle ne leur a jamais parlé`
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nmt.grammar.stream import Weighted
 
 class Negation(NamedTuple):
     english: tuple[str, ...]
-    french: str  # after the finite verb; `ne` precedes the verb
+    french: str  # follows the finite verb; `ne` precedes it
 
 
 NOT = Negation(("not",), "pas")
@@ -88,7 +88,7 @@ LINKING = Weighted(
     [70, 14, 8, 6],
 )
 
-# The French tense of a verb, or of the auxiliary if the tense is compound
+# French tenses of verbs in simple tenses, and of auxiliaries in compound tenses
 _SIMPLE_TENSES = {
     PRESENT: "present",
     PAST: "imperfect",
@@ -101,14 +101,14 @@ _AUXILIARY_TENSES = {PAST: "present", PLUPERFECT: "imperfect"}
 
 @cache
 def verbs_with_subject(construction: str, subject: str) -> Weighted[Verb] | None:
-    """Verbs of a construction whose subject may be of this semantic class."""
+    """Returns the verbs of a construction that may have a subject of this semantic class."""
     pairs = [pair for pair in lexicon.verbs[construction] if subject in pair[0].subjects]
     return Weighted([v for v, _ in pairs], [w for _, w in pairs]) if pairs else None
 
 
 @cache
 def verbs_with_object(noun_class: str) -> Weighted[Verb] | None:
-    """Verbs whose subject may be a person, and whose direct object (in both languages) may be of this class."""
+    """Returns verbs that may have a person as subject and this class as direct object in both languages."""
     pairs = [
         (verb, weight / len(verb.objects))
         for verb, weight in lexicon.verbs["transitive"]
@@ -118,9 +118,9 @@ def verbs_with_object(noun_class: str) -> Weighted[Verb] | None:
 
 
 def pick_negation(draft: Draft, tense: str) -> Negation | None:
-    """Picks a negation; mostly returns None.
+    """Picks a negation, or in most cases None.
 
-    In tenses in which `never` or `no longer` has more than one translation, picks `not` instead.
+    Picks `not` instead of `never` or `no longer` if these have several translations in this tense.
     """
     if not draft.chance(0.13):
         return None
@@ -133,7 +133,7 @@ def pick_negation(draft: Draft, tense: str) -> Negation | None:
 
 
 def pick_adverb(draft: Draft, verb: Verb, tense: str, subject: Referent) -> Name | None:
-    """Picks an adverb of frequency or manner; mostly returns None."""
+    """Picks an adverb of frequency or manner, or in most cases None."""
     alive = subject.noun_class in ("person", "animal")
     if tense == PRESENT and alive and not verb.state and draft.chance(0.12):
         return lexicon.adverbs["frequency"].pick(draft.draw)
@@ -144,10 +144,10 @@ def pick_adverb(draft: Draft, verb: Verb, tense: str, subject: Referent) -> Name
 
 
 def pick_pronoun(draft: Draft, dative: bool, compound: bool, subject: Referent) -> Pronoun | None:
-    """Picks an object pronoun; returns None if it does not fit.
+    """Picks an object pronoun, or None if the pronoun does not fit.
 
-    The pronoun must not refer to the subject. If a participle agrees with the pronoun, the gender of
-    the pronoun must be known.
+    The pronoun must not refer to the subject. If a French participle agrees with the pronoun, the gender
+    of the pronoun must be known.
     """
     pronoun = (_DATIVE if dative else _ACCUSATIVE).pick(draft.draw)
     if pronoun.person != IL and pronoun.person == subject.person:
@@ -164,13 +164,13 @@ def is_compound(verb: Verb, tense: str) -> bool:
 
 
 def settle_tense(verb: Verb, subject: Referent, tense: str) -> str:
-    """Returns `tense`, or another tense if this verb would be ambiguous in it."""
+    """Returns `tense`, or another tense if the verb would be ambiguous in `tense`."""
     if verb.state and tense == PROGRESSIVE:
         tense = PAST
     if tense == PAST and verb.english.past == verb.english.base and subject.person != IL:
-        tense = PLUPERFECT  # "they read" could be present or past
+        tense = PLUPERFECT  # `they read` could be present or past
     if verb.etre and subject.speaker and is_compound(verb, tense):
-        tense = FUTURE if tense == PAST else CONDITIONAL  # the speaker's gender is unknown
+        tense = FUTURE if tense == PAST else CONDITIONAL  # gender of `I`, `we`, `you` is unknown
     return tense
 
 
@@ -188,11 +188,11 @@ def write_verb(
     """Writes a finite verb with all words between the subject and the complements.
 
     Args:
-        preceding: the direct object if it precedes the verb (in a relative clause with `que`): the
-            French participle agrees with it.
-        passive: the verb whose participle follows a form of `be`.
+        preceding: the direct object in a relative clause with `que`. The French participle agrees
+            with it.
+        passive: the verb of a passive clause. Its participle follows the form of `be`.
     """
-    # English: auxiliary, negation, adverb, verb, particle, pronoun. A form of `be` precedes the negation.
+    # English order: auxiliary, negation, adverb, verb, particle, pronoun. Forms of `be` precede the negation.
     auxiliary, main = _english_forms(verb, subject.person, tense, negation)
     auxiliary_at: tuple[int, ...] = ()
     main_at: tuple[int, ...] = ()
@@ -210,11 +210,11 @@ def write_verb(
         passive_at = draft.put_english(passive.english.participle, *passive.english.rest)
     if pronoun is not None:
         particle_at: tuple[int, ...] = ()
-        if pronoun.dative and verb.particle is not None:  # speaks to him: lui parle
+        if pronoun.dative and verb.particle is not None:  # `speaks to him` -> `lui parle`
             particle_at = draft.put_english(verb.particle)
         pronoun_at = draft.put_english(pronoun.english)
 
-    # French: ne, pronouns, finite verb, pas, adverb, participle.
+    # French order: ne, pronouns, finite verb, pas, adverb, participle.
     if negation is not None:
         draft.put_french("ne", possible=negation_at)
     if verb.reflexive:
@@ -248,7 +248,7 @@ def write_verb(
 def _english_forms(
     verb: Verb, person: int, tense: str, negation: Negation | None
 ) -> tuple[str | None, str]:
-    """The auxiliary, if any, and the form of the verb: `did` and `see`."""
+    """Returns the auxiliary, if any, and the form of the verb: `did` and `see`."""
     forms = verb.english
     if tense == FUTURE:
         return "will", forms.base
@@ -268,7 +268,7 @@ def _english_forms(
 
 
 def _rest(verb: Verb) -> tuple[str, ...]:
-    """English words after the verb that have no French word of their own: look at, regarder."""
+    """Returns English words without a French counterpart, such as `at` in `look at` -> `regarder`."""
     if verb.particle is None or verb.preposition is not None:
         return verb.english.rest
     return (*verb.english.rest, verb.particle)
@@ -280,7 +280,7 @@ def write_infinitive(
     """Writes a French infinitive for an English infinitive or gerund.
 
     Args:
-        to: positions of further English words that the French infinitive translates, such as `to`.
+        to: position of the English word `to`, if it is linked to the French infinitive.
     """
     at = draft.put_english(verb.english.gerund if gerund else verb.english.base, *_rest(verb))
     if verb.reflexive:
@@ -289,7 +289,7 @@ def write_infinitive(
 
 
 def write_preposition(draft: Draft, verb: Verb) -> None:
-    """Writes the prepositions of a verb, if any: `goes to` / `va à`, `obeys` / `obéit à`."""
+    """Writes the prepositions of a verb, if any: `goes to` -> `va à`, `obeys` -> `obéit à`."""
     if verb.preposition is None:
         return
     if verb.particle is not None:

@@ -1,1 +1,1 @@
-"""A phrase-based baseline (Koehn et al., 2003) with the library Thot (extra `phrase-based`)."""
+"""A phrase-based baseline (Koehn et al., 2003) that uses the library Thot (extra `phrase-based`)."""

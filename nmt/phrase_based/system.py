@@ -1,9 +1,9 @@
 """Trains Thot's phrase-based system, and translates with it.
 
-The trainer of sil-machine does what Moses' train-model.perl does: word alignment in both directions,
-a symmetrised phrase table and a trigram language model of the target side. The trainer's own tuning
-would use training pairs and reload the model for every set of weights, so
-`nmt.phrase_based.training` tunes instead.
+The trainer of sil-machine works like Moses' train-model.perl. It computes word alignments in both
+directions, a symmetrised phrase table, and a trigram language model of the target side. The
+trainer's own tuning is not used, because it needs training pairs and reloads the model for every set of
+weights. `nmt.phrase_based.training` tunes the weights instead.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from nmt.utils.progress import Stage
 
 EXTRA = "phrase-based"
 PHRASE_TABLE = "model.ttable"
-OPTIONS = 10  # translations per source phrase that the search considers
-STACK = 10  # hypotheses in each stack of the search
-MAX_PHRASE_WORDS = 20  # maximum source words of a phrase; sil-machine extracts at most 10
-BATCH = 32  # sentences per step of the progress bar
+OPTIONS = 10  # maximum number of translations per source phrase in a search
+STACK = 10  # maximum number of hypotheses in each stack of a search
+MAX_PHRASE_WORDS = 20  # upper bound for source words of a phrase; sil-machine uses 10
+BATCH = 32  # number of sentences per update of the progress bar
 SIDES = ("source", "target")
-ALIGNER = "hmm"  # word aligner for the extraction of phrases
+ALIGNER = "hmm"  # word alignment model for phrase extraction
 WEIGHTS = (
     "words",
     "language_model",
@@ -38,7 +38,7 @@ WEIGHTS = (
     "jumps",
     "sentence_length",
 )
-"""Thot's features, in its order. Weights of `words` and `target_phrase_length` may have either sign."""
+"""Thot's features, in Thot's order. The weights of `words` and `target_phrase_length` may be negative."""
 START = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)  # weights before tuning
 
 
@@ -51,16 +51,16 @@ def check_installed() -> None:
 def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseBasedConfig) -> None:
     """Trains a system and writes its tables into `folder`.
 
-    Thot holds Python's global lock for minutes, and a process cannot handle signals during that time. So
-    Thot runs in a process of its own.
+    Thot holds Python's global interpreter lock for minutes. A process cannot handle signals during that
+    time, so Thot runs in a separate process.
 
     Args:
         pairs: source and target sentences, tokens separated by spaces.
-        folder: for the translation model (`tm`) and the language model (`lm`).
+        folder: output folder of the translation model (`tm`) and the language model (`lm`).
         config: settings of the system.
 
     Raises:
-        RuntimeError: if the training fails; its process prints a traceback.
+        RuntimeError: if the training fails. Its process prints a traceback.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as scratch:
@@ -86,11 +86,11 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
 
 
 def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
-    """Trains on the files in `scratch`; runs in the process that `train_system` starts."""
+    """Trains on the files in `scratch`. Runs in the process that `train_system` starts."""
     from machine.corpora import TextFileTextCorpus
     from machine.translation.thot import ThotSmtModelTrainer
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent kills this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl+C, the parent kills this process
     tempfile.tempdir = str(scratch)  # the trainer writes gigabytes there
     source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
     corpus = source.align_rows(target)
@@ -104,10 +104,10 @@ class PhraseBased:
     """A loaded phrase-based system.
 
     Args:
-        folder: folder that `train_system` has filled.
+        folder: folder that `train_system` wrote.
         config: settings of the search.
-        sources: the sentences to translate. Only their phrases are loaded, which takes a tenth of the
-            time or less and gives the same translations. None: all phrases are loaded.
+        sources: the sentences to translate. Only their phrases are loaded. This takes at most a tenth of
+            the time and gives the same translations. If None, all phrases are loaded.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class PhraseBased:
     def translate(
         self, sources: Sequence[Sequence[str]], progress: str | None = None
     ) -> list[list[str]]:
-        """Returns the best translation of each sentence; unknown words are copied.
+        """Returns the best translation of each sentence. Unknown words are copied.
 
         Args:
             sources: words of each sentence.
-            progress: title of a progress bar; None: no bar.
+            progress: title of a progress bar. None: no bar.
         """
         from machine.translation.thot.thot_utils import to_sentence, to_target_tokens
 
@@ -159,7 +159,7 @@ class PhraseBased:
         return translations
 
     def close(self) -> None:
-        """Frees the tables, which are outside Python's memory."""
+        """Frees the tables, because Python does not manage their memory."""
         self._decoder.clear()
         self._model.clear()
 
@@ -178,10 +178,11 @@ def _parameters(folder: Path, config: PhraseBasedConfig) -> Any:
 
 
 def _filter_phrases(folder: Path, filtered: Path, sources: Iterable[Sequence[str]]) -> None:
-    """Writes a phrase table with only the phrases of `sources`, as Moses' filtering does.
+    """Writes a phrase table with only the phrases of `sources`, like the filtering of Moses.
 
-    All other tables become links. A line of the table is `target phrase ||| source phrase |||` and the
-    counts of the target phrase and of the pair, so dropping a source phrase changes no other probability.
+    For all other tables, writes symbolic links. A line of the phrase table contains a target phrase, a source
+    phrase, and the counts of the target phrase and of the pair. So removing a source phrase does not change
+    the probabilities of other phrases.
     """
     from machine.translation.thot.thot_utils import escape_tokens
 

@@ -23,22 +23,22 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 Weights = tuple[float, ...]
-TUNED = range(7)  # indices in WEIGHTS; the weight of sentence_length stays 0, as in Thot's tuning
-SIGNED = (0, 2)  # indices of length penalties and bonuses, whose weights may be negative
-STEPS = (0.5, 0.25, 0.125)  # step of each pass over all weights, relative to the weight
-MIN_SIZE = 0.2  # a smaller weight changes by a share of this value, not of the weight
+TUNED = range(7)  # indices in WEIGHTS; as in Thot's tuning, the last weight stays 0
+SIGNED = (0, 2)  # indices of length penalties; their weights may be negative
+STEPS = (0.5, 0.25, 0.125)  # step size of each pass over the weights, relative to the weight
+MIN_SIZE = 0.2  # steps of a smaller weight are relative to this value
 
 
 @contextmanager
 def tuned_system(
     config: Config, text: Prepared, folder: Path
 ) -> Iterator[tuple[PhraseBased, dict[str, Any], dict[str, Any]]]:
-    """Trains and tunes a system, and frees its tables after the block.
+    """Trains and tunes a system for a `with` block, and then frees its tables.
 
     Args:
-        config: `phrase_based` and `trainer.enable_progress_bar` are used.
+        config: only `phrase_based` and `trainer.enable_progress_bar` are used.
         text: training, development and test text.
-        folder: for the tables, which are removed at the end.
+        folder: folder of the tables, which is removed at the end.
 
     Yields:
         The system, and the sections `train` and `valid` of results.json.
@@ -47,7 +47,7 @@ def tuned_system(
     options = config.phrase_based
     progress = config.trainer["enable_progress_bar"]
     start = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted command
+    shutil.rmtree(folder, ignore_errors=True)  # may exist after an interrupted command
     pairs = ((" ".join(pair["source"]), " ".join(pair["target"])) for pair in text.train)
     with timed("training the phrase-based system"):
         train_system(pairs, folder, options)
@@ -78,18 +78,18 @@ def tune(
     references: Sequence[Sequence[str]],
     progress: bool = False,
 ) -> tuple[float, float]:
-    """Tunes by coordinate search: changes one weight at a time by `STEPS` if that improves BLEU.
+    """Tunes by coordinate search, which changes one weight at a time if that improves BLEU.
 
-    While BLEU improves, the weight changes further in the same direction. At the end the system has
+    While BLEU improves, the weight changes further in the same direction. At the end, the system has
     the best weights.
 
     Args:
         system: a loaded system; the search starts from its weights.
         sources, references: development sentences.
-        progress: show a progress bar.
+        progress: whether to show a progress bar.
 
     Returns:
-        BLEU of the development sentences with the first weights and with the best weights.
+        BLEU of the development sentences before and after tuning.
     """
 
     def score(weights: Weights) -> float:
@@ -117,7 +117,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size, unless a weight outside `SIGNED` would cease to be positive.
+    """Changes one weight by a share of its size, unless a weight outside `SIGNED` would not stay positive.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

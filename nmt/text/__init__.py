@@ -1,1 +1,1 @@
-"""Basics of text for all packages of nmt: lines, tokens and the special symbols."""
+"""Text utilities for all packages of nmt: lines, tokens and special symbols."""

@@ -1,7 +1,7 @@
 """Reads and checks lines of text files and streams, plain or compressed.
 
-Only a line feed ends a line; a carriage return before the line feed is dropped. If characters such as
-U+2028 or U+0085 also ended a line, as in `str.splitlines`, parallel files could get unequal lengths.
+Only a line feed ends a line, and a carriage return before it is dropped. `str.splitlines` would also split
+at characters such as U+2028 and U+0085. Parallel files could then get different numbers of lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
 
 
 ARCHIVES = {b"PK\3\4": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive"}
-FORMATS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
+FORMATS: dict[bytes, Callable[..., Any]] = {  # keys: first bytes of a file
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
@@ -41,7 +41,7 @@ FORMATS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
 
 
 def check_file(path: str | Path, key: str) -> Path:
-    """Returns the path of a file; raises InputError, naming `key`, if it is missing."""
+    """Returns the path of a file. If it is missing, raises an InputError that names `key`."""
     file = Path(path).expanduser()
     if not file.is_file():
         is_movable = key.startswith("data.") and not file.is_absolute()
@@ -53,11 +53,11 @@ def check_file(path: str | Path, key: str) -> Path:
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file, without their line ends.
 
-    The first bytes, not the name, tell whether a file is compressed (gzip, bzip2, xz, Zstandard).
+    Compressed files (gzip, bzip2, xz, Zstandard) are recognised by their first bytes, not by their name.
 
     Raises:
-        InputError: if the text is not UTF-8, holds a NUL byte or is damaged (names file and line), or
-            if the file is an archive of files (names the file).
+        InputError: if the file is an archive, or if a line is damaged, is not UTF-8 or contains a NUL byte.
+            The message names the file and the line.
     """
     number = 0
     try:
@@ -71,15 +71,15 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield decode_line(raw, str(path), number)
     except InputError:
         raise
-    except Exception as error:  # every compression library has its own errors
+    except Exception as error:  # each compression library raises its own exceptions
         raise InputError(f"{path}:{number + 1}: cannot be read further ({error})") from error
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """Decodes line `number`, from 1; drops the line end and, in line 1, a byte order mark.
+    """Decodes a line, and removes the line end. Also removes the byte order mark of line 1.
 
     Raises:
-        InputError: if the line is not UTF-8 or holds a NUL byte; names the file or stream.
+        InputError: if the line is not UTF-8 or contains a NUL byte. The message contains `name`.
     """
     if b"\0" in raw:
         raise InputError(f"{name}:{number}: NUL byte at column {raw.index(0) + 1}; remove it")
@@ -96,12 +96,12 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
-    """Yields lists of at most `most` lines of a stream, each list as soon as its lines are read.
+    """Yields lists of at most `most` lines of a stream, as soon as these lines are read.
 
-    The lines before a faulty line are yielded before the error is raised.
+    If a line is faulty, yields the lines before it and then raises the error.
 
     Raises:
-        InputError: if `decode_line` refuses a line.
+        InputError: if `decode_line` raises it.
     """
     pending, number = b"", 0
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
@@ -119,10 +119,10 @@ def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
 
 
 def read_parallel(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
-    """Yields a tuple with line i of all files, for every i.
+    """Yields line 1 of all files as a tuple, then line 2 of all files, and so on.
 
     Raises:
-        InputError: if the files have unequal numbers of lines; names these numbers.
+        InputError: if the files have different numbers of lines. The message contains these numbers.
     """
     readers = [read_lines(path) for path in paths]
     for number, row in enumerate(itertools.zip_longest(*readers)):

@@ -1,6 +1,6 @@
-"""The special symbols: their ids, and how they are written.
+"""The special symbols: their ids and their spelling.
 
-The ids are never parsed from text: a word `<unk>` in the text is an ordinary word.
+No word of a text is read as a special symbol. A word `<unk>` in a text is an ordinary word.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Tokenisation and detokenisation by the rules of Moses (sacremoses).
 
-Text is normalised to composed characters (NFC). Accents without a composed form stay with their
-letter, and an emoji of several code points (flags, skin tones, joined figures, keycaps) is one token.
-Invisible characters are dropped, so that every token is visible, not empty and free of white space.
-Nothing is escaped: `&` stays `&`.
+Text is normalised to composed characters (NFC). Accents without a composed form stay with their letter.
+An emoji of several code points (flags, skin tones, joined figures, keycaps) is one token. Invisible
+characters are dropped, so that every token is visible and contains no white space. Special characters
+are not escaped: `&` stays `&`.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from nmt.config.schema import DataConfig, TokenizerConfig
 
-# Languages with Moses rules; sacremoses has no list of abbreviations for Japanese and Korean.
+# Languages with Moses rules. sacremoses supports Japanese and Korean without a list of abbreviations.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
-# Default ignorable characters of Unicode (soft hyphens, variation selectors, directional marks, fillers, tags, …),
-# controls and lone surrogates. The joiners U+200C and U+200D stay inside words.
+# Control characters, lone surrogates, and the default ignorable characters of Unicode (soft hyphens, tags,
+# variation selectors, directional marks, fillers, …). The joiners U+200C and U+200D may be part of a word.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# White space between tokens of already tokenised text, as in other tools; `str.split` would also cut
-# at no-break spaces, and the tokens would no longer match gold alignments.
+# White space between the tokens of tokenised text, as in other tools. `str.split` would also split at
+# no-break spaces, and the tokens would no longer match gold alignments.
 ASCII_SPACE = re.compile(r"[ \t\n\r\f\v]+")
 SPACE = re.compile(r"\s")
-VIRAMA = 9  # canonical combining class of the signs that kill a vowel
+VIRAMA = 9  # canonical combining class of viramas, which suppress a vowel
 JOINERS = "\u200c\u200d"
 MARKS = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c).startswith("M"))
 
 _SYMBOL = "[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff]"  # parts of emoji
 _TONED = f"{_SYMBOL}[\U0001f3fb-\U0001f3ff]"
-# Matches clusters that readers see as one character but Moses would split. Also matches Unicode's private-use
-# characters in the text, since such characters replace the clusters during tokenisation.
+# Matches clusters that look like one character but that Moses would split. Private-use characters replace
+# the clusters during tokenisation, so private-use characters in the text are matched too.
 CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Every cluster contains one of these characters or a private-use character, which gives a fast test.
+# Allows a fast test: every cluster contains one of these characters or a private-use character.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
 _PRIVATE = 0xF0000
-# Scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, and their punctuation.
+# Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, and their punctuation.
 UNSPACED = (
     "\u3001-\u303f\uff01-\uff0f\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17dd\u3041-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
@@ -61,10 +61,10 @@ class Tokeniser:
     """Moses normalisation, tokenisation and detokenisation of one language.
 
     Args:
-        language: code such as `en` or `fr`; languages without Moses rules use the English rules, as
+        language: code such as `en` or `fr`. Languages without Moses rules use the English rules, as
             in Moses.
-        normalise: normalise punctuation before tokenising.
-        characters: split scripts without spaces between words into characters.
+        normalise: whether to normalise punctuation before tokenising.
+        characters: whether to split scripts without spaces between words into characters.
     """
 
     def __init__(self, language: str, normalise: bool = True, characters: bool = False) -> None:
@@ -80,7 +80,7 @@ class Tokeniser:
         self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
-        """Splits a line of raw text into words; returns [] for a line without visible characters."""
+        """Splits a line of raw text into words. Returns [] if no character is visible."""
         clusters: list[str] = []
 
         def stand_in(cluster: re.Match[str]) -> str:
@@ -103,18 +103,18 @@ class Tokeniser:
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
-        """Joins words to a line of ordinary text; also undoes XML escapes of Moses' own tokeniser."""
+        """Joins words to a line of ordinary text. Also removes the XML escapes of Moses' own tokeniser."""
         text = str(self._detokeniser.detokenize(list(tokens), unescape=True))
         return _between_characters().sub("", text) if self._characters else text
 
     def rules(self) -> dict[str, Any]:
-        """Returns the rules by which another program (the page) can tokenise and detokenise alike.
+        """Returns the rules, so that JavaScript code can tokenise and detokenise in the same way.
 
         Returns:
-            `language`, `normalise`; `prefixes` (words that keep their full stop) and
-            `numeric_prefixes` (words that keep it only before a number); and classes of characters, as
-            lists made by `ranges`, such as `vowel_killers` (may precede a final joiner) and `unspaced`
-            (characters that are tokens).
+            The settings `language` and `normalise`, lists of words, and character ranges from `ranges`.
+            Words in `prefixes` keep their full stop. Words in `numeric_prefixes` keep it only before a
+            number. Characters in `vowel_killers` may precede a final joiner. Each character in `unspaced`
+            is a token.
         """
         moses_tokenizer = self._tokeniser
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
@@ -151,7 +151,7 @@ def ranges(characters: Iterable[str]) -> list[int]:
 
 
 def _without_outer_joiners(token: str) -> str:
-    r"""Removes joiners at the ends of a token, except one after a vowel killer.
+    r"""Removes joiners at both ends of a token, except for one after a final virama.
 
     >>> ascii(_without_outer_joiners("\u200da\u200cb\u200d"))
     "'a\\u200cb'"
@@ -170,7 +170,7 @@ def _unspaced() -> Iterator[str]:
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """Matches where a character of an unspaced script, with its marks, meets another that is no space."""
+    """Matches the positions before and after each character of an unspaced script, except next to spaces or marks."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 
@@ -182,7 +182,7 @@ def _between_characters() -> re.Pattern[str]:
 
 
 def split(text: str) -> list[str]:
-    """Splits an already tokenised line at ASCII white space, which keeps the number of tokens.
+    """Splits a tokenised line at ASCII white space only, so that the number of tokens stays the same.
 
     Other white space within a token, such as a no-break space in a number, becomes `_`.
     """
@@ -192,7 +192,7 @@ def split(text: str) -> list[str]:
 
 
 def count_words(line: str, characters: bool) -> int:
-    """Counts words between spaces; `characters`: each character of scripts without spaces is a word.
+    """Counts words. If `characters`, each character of a script without spaces is a word.
 
     >>> count_words("see https://example.org/a?b=c now", False)
     3
@@ -210,7 +210,7 @@ def _words(characters: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=16)
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
-    """Returns the cached tokeniser of a language; the arguments are those of `Tokeniser`."""
+    """Returns the cached tokeniser of a language. See `Tokeniser` for the arguments."""
     return Tokeniser(language, normalise, characters)
 
 

@@ -1,1 +1,1 @@
-"""CUDA graphs, Triton kernels, and their comparison with PyTorch operations."""
+"""CUDA graphs, Triton kernels, and a check of the kernels against PyTorch operations."""

@@ -1,4 +1,4 @@
-"""Adadelta with clipping as a Triton kernel: one pass over memory. Importing this module imports Triton."""
+"""Adadelta and gradient clipping in one Triton kernel. Importing this module imports Triton."""
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.optim import Adadelta
 
-ENTRIES = 2048  # entries of a parameter per program (instance of the kernel)
+ENTRIES = 2048  # number of entries that one instance of the kernel updates
 
 
 @triton.jit(do_not_specialize=["lr", "rho", "rest", "eps", "weight_decay"])
@@ -36,20 +36,20 @@ def adadelta_kernel(
 
 
 class FusedAdadelta(Adadelta):
-    """`torch.optim.Adadelta` for contiguous float32 parameters on one GPU, one launch per parameter.
+    """`torch.optim.Adadelta` with one kernel launch per parameter.
 
-    PyTorch's version reads or writes memory of the size of the parameters about 30 times. This version
-    does so 7 times: it reads parameter, gradient and both averages, and writes all but the gradient.
-    The state has the same names and values as PyTorch's, so a checkpoint fits both versions. This
-    version supports only the options lr, rho, eps and weight_decay.
+    Parameters must be contiguous float32 tensors on one GPU. PyTorch's version reads or writes each entry
+    about 30 times per step. This version needs 4 reads (parameter, gradient and two averages) and 3 writes
+    (parameter and averages). The optimizer state has the same names and values as in PyTorch, so the two
+    versions can load each other's checkpoints. Only the options lr, rho, eps and weight_decay are supported.
     """
 
     _clip: Tensor | None = None
 
     def clip_next(self, norm: Tensor, max_norm: float) -> None:
-        """Lets the next `step` clip the gradient, whose L2 norm is `norm`, to `max_norm`.
+        """Makes the next `step` clip the gradient to `max_norm`; `norm` is its L2 norm.
 
-        The result is as after `torch.nn.utils.clip_grad_norm_`, but `grad` itself does not change.
+        The update is the same as after `torch.nn.utils.clip_grad_norm_`, but `grad` itself does not change.
         """
         self._clip = (max_norm / (norm + 1e-6)).clamp(max=1.0)
 

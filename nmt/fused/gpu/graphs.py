@@ -1,14 +1,13 @@
 """The loss of a batch and its gradients, replayed from CUDA graphs.
 
 A loop over a sentence launches hundreds of small kernels. A CUDA graph launches all of them at once, but
-always with the shapes and memory addresses of its capture. So each padded shape has one graph of the loss
-and its gradients. The graph reads a copy of the batch and writes the gradients to buffers that all
-shapes share. Nothing else is kept between replays, so all graphs use one memory pool. The largest shape
-is captured first. Memory blocks of a smaller shape would be too small for a larger shape, so in ascending
-order the pool would grow with each shape.
+only with the tensor shapes and memory addresses of its capture. So there is one graph per padded shape.
+A graph reads a copy of the batch and writes the gradients to buffers that all graphs share. Nothing else
+is kept between replays, so all graphs use one memory pool. The largest shape is captured first, and
+smaller shapes then reuse its memory blocks. In ascending order, the pool would grow with each shape.
 `Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary backward pass.
 
-B batch, S source length, T target length.
+Sizes: B = batch, S = source length, T = target length.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from nmt.utils.errors import first_line
 
 log = logging.getLogger(__name__)
 
-Words = tuple[Tensor, ...]  # source, its mask, target, its mask
-LENGTH, SENTENCES = 4, 8  # lengths and numbers of sentences are padded to multiples of these
+Words = tuple[Tensor, ...]  # source, source mask, target, target mask
+LENGTH, SENTENCES = 4, 8  # sentence lengths and batch sizes are padded to multiples of these
 
 
 class LossGraph(NamedTuple):
@@ -45,18 +44,18 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    A failed capture logs a warning. If only memory was lacking, later losses of the same shape are
-    computed without a graph. After any other failure, all later losses are. Batches are padded even then, since
-    dropout masks depend on the shape of the batch.
+    A failed capture logs a warning. If it ran out of memory, losses of the same shape are computed without
+    a graph from then on. After any other failure, all losses are computed without a graph. Batches are still
+    padded, because dropout masks depend on the shape of the batch.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
-        rehearse: for tests on a CPU. The code path is the same, but the loss is computed again instead
-            of replayed.
+        rehearse: for tests on a CPU. Runs the same code, but computes the loss again instead of replaying
+            a graph.
 
     Attributes:
-        graphs: graphs by padded shape, compute dtype and mode of the network; None if memory ran out.
-        failed: whether a failed capture has turned off graphs for all shapes.
+        graphs: graph for each padded shape, compute dtype and training mode; None if memory ran out.
+        failed: whether a failed capture has disabled the graphs of all shapes.
     """
 
     def __init__(self, enabled: bool = True, rehearse: bool = False) -> None:
@@ -68,13 +67,13 @@ class LossGraphs:
         self.clear()
 
     def __reduce__(self) -> Any:
-        """Leaves the graphs out of copies and pickles."""
+        """Makes copies and pickles without the graphs."""
         return LossGraphs, (self.enabled, self.rehearse)
 
     def clear(self) -> None:
-        """Drops all graphs and their memory; later losses capture new graphs.
+        """Drops all graphs and their memory. Later losses capture new graphs.
 
-        Graphs hold addresses of cuBLAS workspaces, which Lightning frees at the start and end of `fit`.
+        Call it before and after each `fit`: Lightning then frees cuBLAS workspaces that the graphs use.
         """
         self.graphs: dict[Any, LossGraph | None] = {}
         self.gradients: list[Tensor] = []
@@ -82,7 +81,7 @@ class LossGraphs:
         self._pool: Any = None
 
     def loss(self, network: Network, words: Words) -> Tensor:
-        """Returns Σ nll of a batch, a scalar. Call `backward` once, before the next call of `loss`."""
+        """Returns Σ nll of a batch, a scalar. Call its `backward` once before the next call of `loss`."""
         used = self.enabled and (words[0].is_cuda or self.rehearse)
         if not used or not torch.is_grad_enabled():
             return network.loss(*words)
@@ -130,7 +129,7 @@ class LossGraphs:
                     "CUDA graph capture failed (%s): training continues without graphs and is slower; "
                     "set model.graphs=false to disable CUDA graphs", first_line(error),
                 )  # fmt: skip
-            # not inside `except`: there the traceback still holds the tensors, and nothing would be freed
+            # outside `except`, because there the traceback keeps the tensors in memory
             if self.failed or (self.graphs[key] is None and is_stuck(generator)):
                 self.failed = True
                 self.clear()
@@ -139,7 +138,7 @@ class LossGraphs:
         return self.graphs.get(key)
 
     def _capture(self, network: Network, named: Mapping[str, Tensor], words: Words) -> LossGraph:
-        """Captures the graph of a padded shape; on a CPU, `replay` computes the loss again."""
+        """Captures the graph of a padded shape. On a CPU, `replay` just computes the loss again."""
         batch = tuple(part.clone() for part in words)
         device = words[0].device
 
@@ -148,7 +147,7 @@ class LossGraphs:
             torch._foreach_copy_(self.gradients, grads)
             return loss
 
-        # warm-up run: kernels are compiled and libraries loaded before the capture
+        # a warm-up run compiles kernels and loads libraries before the capture
         if device.type != "cuda":
             loss = compute()
             return LossGraph(batch, loss, lambda: loss.copy_(compute()))
@@ -159,7 +158,7 @@ class LossGraphs:
         with torch.cuda.stream(self._stream):
             compute()
         graph = torch.cuda.CUDAGraph()
-        # "thread_local" lets other threads (NCCL's watchdog, memory pinning) call CUDA meanwhile
+        # "thread_local" lets other threads (NCCL's watchdog, memory pinning) call CUDA during the capture
         capture = torch.cuda.graph(graph, self._pool, self._stream, "thread_local")
         with torch.cuda.stream(current), capture:  # restores the stream even if the capture fails
             loss = compute()
@@ -171,7 +170,7 @@ def trained_parameters(network: Network) -> dict[str, Tensor]:
 
 
 class Replay(Function):
-    """Replays a graph, which computes the loss of a batch and the gradients of the parameters."""
+    """Replays a graph, and returns its loss and gradients to autograd."""
 
     @staticmethod
     def forward(
@@ -198,11 +197,11 @@ class Replay(Function):
 def differentiate(
     network: Network, named: Mapping[str, Tensor], words: Words
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Returns Σ nll of a batch, a scalar, and the gradients of `named`; unused parameters have gradient 0.
+    """Returns Σ nll of a batch, a scalar, and its gradients for the parameters `named`.
 
-    DDP keeps the autograd nodes that add to the `grad` of the parameters. These nodes belong to the
-    stream where they were created, but a capture uses another stream. So the gradients are computed
-    for aliases of the parameters, which get new nodes.
+    The gradient of an unused parameter is 0. DDP keeps the autograd nodes that accumulate `grad` of the
+    parameters. These nodes belong to the stream that created them, but a capture uses another stream. So
+    the gradients are computed for aliases of the parameters, which get new nodes.
     """
     module: Any = nn.Module()
     module.network = network
@@ -211,7 +210,7 @@ def differentiate(
     device = words[0].device.type
     dtype = torch.get_autocast_dtype(device)
     enabled = torch.is_autocast_enabled(device)
-    # a cached autocast weight would be stale at replay
+    # weights in the autocast cache would be outdated at a replay
     with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
         loss: Tensor = functional_call(module, aliases, words)
         leaves = list(aliases.values())
@@ -235,7 +234,7 @@ def pad_batch(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: 
 
 
 def is_stuck(generator: torch.Generator) -> bool:
-    """Whether a failed capture has left the generator in capture mode, in which it draws no numbers."""
+    """Whether a failed capture has left the generator in capture mode, where it cannot draw numbers."""
     try:
         torch.empty(1, device=generator.device).uniform_(generator=generator)
     except RuntimeError:
@@ -246,7 +245,7 @@ def is_stuck(generator: torch.Generator) -> bool:
 def release(generator: Any) -> None:
     """Frees the memory of a failed capture, and takes the random generator out of capture mode.
 
-    The generator gets a new state object. Earlier graphs must be dropped, as they would use the old state.
+    The generator gets a new state object. Drop all earlier graphs, because they use the old state.
     """
     if generator.device.type == "cuda":
         with contextlib.suppress(RuntimeError):

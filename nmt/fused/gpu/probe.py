@@ -1,4 +1,4 @@
-"""Compares Triton kernels with PyTorch operations in a small network, before kernels are used."""
+"""Compares Triton kernels with PyTorch operations on a small network before kernels are used."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from nmt.layers import Additive, Attention, Dot, Network
 
 log = logging.getLogger(__name__)
 
-V, E, H, N, M = 40, 24, 37, 20, 16  # vocabulary, embedding, hidden, alignment, maxout
-# Maximum norm of the error of a result, relative to the norm of the result
+V, E, H, N, M = 40, 24, 37, 20, 16  # sizes: vocabulary, embedding, hidden, alignment, maxout
+# Maximum relative error of a result: norm of the error / norm of the result
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.06}
 
 
@@ -33,14 +33,14 @@ def kernels_are_correct(device: torch.device) -> bool:
             raise ImportError("Triton is not installed")
         log.info("compiling the Triton kernels, which takes about 10 s the first time")
         probe(device)
-    except Exception as error:  # from the compiler, its tools or the driver, or wrong numbers
+    except Exception as error:  # a wrong result, or an error of the compiler or driver
         warn_of_failure(error)
         return False
     return True
 
 
 def probe(device: torch.device) -> None:
-    """Raises ArithmeticError if a kernel's result is wrong. Does not catch exceptions of a kernel."""
+    """Raises ArithmeticError if the result of a kernel is wrong. Exceptions in a kernel propagate."""
     from nmt.fused.gpu import kernels  # imports Triton
 
     with torch.inference_mode(False), torch.random.fork_rng(devices=[]):
@@ -49,7 +49,7 @@ def probe(device: torch.device) -> None:
                 computed = results(scorer, dtype, device, kernels)
                 for name, expected in results(scorer, dtype, device, steps).items():
                     error = (computed[name] - expected).norm() / expected.norm()
-                    if not error <= tolerance:  # true for NaN, too
+                    if not error <= tolerance:  # also true for NaN
                         raise ArithmeticError(
                             f"{name} with {scorer.__name__} is off by {float(error):.1%} in {dtype}"
                         )
@@ -58,7 +58,7 @@ def probe(device: torch.device) -> None:
 def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict[str, Tensor]:
     """Returns the loss, the gradients, and a parameter after a step of Adadelta.
 
-    `module` computes the steps: `nmt.fused.steps` or `nmt.fused.gpu.kernels`.
+    `module` is `nmt.fused.steps` or `nmt.fused.gpu.kernels`.
     """
     from nmt.fused.gpu.adadelta import FusedAdadelta  # imports Triton
 
@@ -70,7 +70,7 @@ def results(scorer: type, dtype: Any, device: torch.device, module: Any) -> dict
     for parameter in network.parameters():
         numbers = torch.arange(parameter.numel(), device=device).view_as(parameter) * 0.7
         parameter.data.copy_(numbers.sin() * 0.2)
-    # otherwise rounding could change which of a maxout unit's two entries is larger
+    # makes one of the two inputs of each maxout unit clearly larger, so that rounding cannot change the maximum
     network.decoder.readout.bias.data[::2] += 3
     words = torch.arange(10, device=device).view(2, 5)
     mask = torch.arange(5, device=device) < torch.tensor([[5], [2]], device=device)

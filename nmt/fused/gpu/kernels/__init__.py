@@ -1,9 +1,9 @@
-"""`nmt.fused.steps` as Triton kernels: attention, the gates, and the likelihood of words.
+"""The functions of `nmt.fused.steps` as Triton kernels.
 
-Triton runs many instances of a kernel in parallel, and calls each one a program.
+Triton runs many instances of a kernel in parallel, and calls each instance a program.
 
 Importing this package imports Triton. If TRITON_INTERPRET=1 is set before the import, the kernels work
-on CPU tensors, for tests without a GPU.
+on CPU tensors. Tests use this on machines without a GPU.
 """
 
 from nmt.fused.gpu.kernels import attention as attention

@@ -1,17 +1,17 @@
-"""Attention as Triton kernels, two per step in the forward pass and two in the backward pass.
+"""Triton kernels of attention. A step runs two kernels in the forward pass and two in the backward pass.
 
-Additive attention has one more kernel, after the loop, for the gradients of keys and v.
+After the loop, additive attention runs one more kernel for the gradients of keys and v.
 
-Each step reads keys and annotations once in the forward pass and once in the backward pass, in the dtype
-of these tensors. Scores, softmax and sums are float32. A program computes one block of positions or
-entries of one sentence. There are no atomic additions, so results are deterministic.
+A step reads the keys and the annotations once per pass. Scores, softmax and sums are float32, whereas
+keys and annotations keep their dtype. A program handles one block of source positions or vector entries
+of one sentence. There are no atomic additions, so results are deterministic.
 
 Model sizes and strides are compile-time constants, so that the compiler can load 16 bytes at a time.
 Batch sizes and lengths are run-time arguments. By default, Triton also compiles a variant of a kernel
-for each alignment of a pointer. This is turned off for pointers whose alignment depends on a length.
-`PADDED` is a length rounded up to a power of two.
+for each alignment of a pointer. `do_not_specialize_on_alignment` prevents this for pointers whose alignment
+depends on a length. `PADDED` is the source length rounded up to a power of two.
 
-B batch, S source length, T target length, A annotation size, N alignment size.
+Sizes: B = batch, S = source length, T = target length, A = annotation, N = alignment.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -28,18 +28,18 @@ from nmt.fused.attention import dot_gradient
 from nmt.fused.gpu.kernels.gates import tanh
 from nmt.layers import Additive
 
-# For each kernel: source positions and entries (of a key or an annotation) per block, and warps per program.
-# These are the fastest of 18 choices on an H200, for 80 sentences of 16, 32 and 52 symbols at the paper's sizes.
-SCORE = {"POSITIONS": 4, "ENTRIES": 1024, "num_warps": 4}  # fewer ENTRIES for shorter keys
+# Launch settings: source positions per block, entries of a key or annotation per block, and warps per program.
+# These settings are the fastest of 18 on an H200, for the paper's model and 80 sentences of 16, 32 and 52 symbols.
+SCORE = {"POSITIONS": 4, "ENTRIES": 1024, "num_warps": 4}  # ENTRIES is smaller for short keys
 CONTEXT = {"POSITIONS": 16, "ENTRIES": 64, "num_warps": 2}
 QUERY_BACKWARD = {"POSITIONS": 16, "ENTRIES": 64, "num_warps": 2}
 GRADIENTS = {"POSITIONS": 4, "ENTRIES": 128, "num_warps": 2}
-MIN_PADDED = 64  # smallest number of positions that a softmax is compiled for
+MIN_PADDED = 64  # smallest value of `PADDED`
 
 
 @triton.jit
 def load_rows(tensor, b, j, column, source, SIZE: tl.constexpr):
-    """Loads some columns of rows j of sentence b from a tensor (B, source, SIZE); 0 outside the tensor."""
+    """Loads rows j and the given columns of sentence b from a tensor (B, source, SIZE); 0 outside of it."""
     inside = (j[:, None] < source) & (column[None, :] < SIZE)
     pointers = tensor + (b * source + j[:, None]) * SIZE + column[None, :]
     return tl.load(pointers, mask=inside, other=0).to(tl.float32)
@@ -50,7 +50,7 @@ def score_kernel(
     query, keys, v, mask, scores, source, scale, QUERY_STRIDE: tl.constexpr,
     ALIGNMENT: tl.constexpr, POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes additive scores if `v` is given, else dot products.
+    """Computes additive scores if `v` is given, and dot products otherwise.
 
     In the backward pass, `query` is the gradient of c_i, and `keys` are the annotations h_j. Their dot
     products are the gradients of the weights α_ij.
@@ -146,7 +146,7 @@ def additive_gradients_kernel(
     QUERY_STRIDE: tl.constexpr, ALIGNMENT: tl.constexpr,
     POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v, and one summand of ∂v per program."""
+    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v, and the summand of ∂v from these keys."""
     b, block = tl.program_id(0), tl.program_id(1)
     j = block * POSITIONS + tl.arange(0, POSITIONS)
     n = tl.program_id(2) * ENTRIES + tl.arange(0, ENTRIES)
@@ -181,7 +181,7 @@ class AttentionSteps:
         self.padded = max(MIN_PADDED, triton.next_power_of_2(mask.shape[1]))
 
     def score(self, query: Tensor, keys: Tensor, v: Any, mask: Any, scale: float) -> None:
-        """Writes the scores of a query (B, N) and keys (B, S, N) to `scratch`; -inf if masked."""
+        """Writes the scores of a query (B, N) and keys (B, S, N) to `scratch`, with -inf where `mask` is False."""
         batch, source, alignment = keys.shape
         entries = min(SCORE["ENTRIES"], triton.next_power_of_2(alignment))
         score_kernel[batch, triton.cdiv(source, SCORE["POSITIONS"])](

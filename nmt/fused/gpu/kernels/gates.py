@@ -1,11 +1,11 @@
-"""The gates of a step as Triton kernels: two for the forward pass and two for the backward pass.
+"""Triton kernels of the gates: two for the forward pass and two for the backward pass.
 
-`nmt.fused.steps` says what each kernel computes. A program computes some units of one sentence in one
-direction. Each tensor `x` (D, B, .) or (B, .) is passed with its strides: `x_b` is the number of entries
-from one row to the next, `x_d` the number of rows from one direction to the next. `x_b` is a compile-time
-constant (see `nmt.fused.gpu.kernels.attention`).
+`nmt.fused.steps` documents what each kernel computes. A program computes up to `UNITS` hidden units of
+one sentence in one direction. Each tensor `x`, (D, B, .) or (B, .), has two stride arguments. `x_b` is the
+number of entries from one row to the next. `x_d` is the number of rows from one direction to the next.
+`x_b` is a compile-time constant, for the reason given in `nmt.fused.gpu.kernels.attention`.
 
-B batch, H state size, D directions.
+Sizes: B = batch, H = state, D = directions.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -23,7 +23,8 @@ TENSORS = (
     "state projected recurrent gates reset_state real candidate new_state copy grad_state upstream "
     "grad from_next grad_reset_state"
 )
-STRIDES_D = [f"{name}_d" for name in TENSORS.split()]  # these strides depend on the batch size
+# These strides depend on the batch size, so the kernels are not specialized on their values.
+STRIDES_D = [f"{name}_d" for name in TENSORS.split()]
 
 
 @triton.jit
@@ -33,7 +34,7 @@ def tanh(x):  # `triton.language` has no tanh, and Triton's interpreter has no l
 
 @triton.jit
 def at(tensor, stride_d, stride_b: tl.constexpr, batch, column):
-    """Returns pointers to some columns of the row that this program computes."""
+    """Returns pointers to the given columns of the row that this program computes."""
     n = tl.program_id(0)
     return tensor + (n // batch * stride_d + n % batch) * stride_b + column
 
@@ -128,7 +129,7 @@ def reset_backward_kernel(
 
 
 def launch(kernel: Any, *tensors: Tensor | None) -> None:
-    """Launches a kernel on tensors, for all units of the first tensor, (D, B, H) or (B, H)."""
+    """Launches a kernel on tensors. The first tensor, (D, B, H) or (B, H), determines the grid."""
     arguments: list[Any] = []
     for tensor in tensors:
         if tensor is None:

@@ -1,10 +1,10 @@
-"""-log p of given words, and the gradient of the logits, as a Triton kernel.
+"""A Triton kernel for -log p of given words and the gradient of the logits.
 
-One program computes one row. A program has 1,024 threads, so an H100 runs only two programs per
+Each program computes one row. A program has 1,024 threads, so an H100 runs only two programs per
 multiprocessor. The logits of all running programs (32 MB with 30,000 words in the vocabulary) then stay
-in the L2 cache for the second pass. Logits are float32 even for 16-bit inputs.
+in the L2 cache until the gradient is computed. Logits are float32 even for 16-bit inputs.
 
-R rows (target words), M maxout units, V vocabulary size.
+Sizes: R = rows (target words), M = maxout units, V = vocabulary.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -14,8 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
-WORDS = 4096  # words of the vocabulary per iteration of a program
-WARPS = 16 if torch.version.hip else 32  # 1,024 threads, the most that a program can have
+WORDS = 4096  # number of vocabulary words in each iteration of a program
+WARPS = 16 if torch.version.hip else 32  # 1,024 threads, the maximum of a program
 
 
 @triton.jit(do_not_specialize_on_alignment=["words", "weight", "nll"])
@@ -24,8 +24,8 @@ def word_nll_kernel(
 ):  # fmt: skip
     row = tl.program_id(0)
     logits += row.to(tl.int64) * VOCABULARY
-    # Each of the `WORDS` lanes keeps a maximum and a sum; they are combined after the loop. The initial
-    # maximum is finite: with -inf, exp(-inf + inf) would be NaN.
+    # Each of the `WORDS` lanes computes a maximum and a sum, which are combined after the loop. The
+    # initial maximum is finite, because exp(-inf + inf) would be NaN.
     maximum = tl.full((WORDS,), -3e38, tl.float32)
     sums = tl.zeros((WORDS,), tl.float32)
     for first in range(0, VOCABULARY, WORDS):
@@ -45,7 +45,7 @@ def word_nll_kernel(
         factor = tl.load(weight + row)
     tl.store(nll + row, row_nll * factor)
     if grad is not None:
-        # `grad` and `logits` can be the same buffer: wait until all threads have read the target's logit
+        # all threads must read the target's logit first, because `grad` can be the same buffer as `logits`
         tl.debug_barrier()
         grad += row.to(tl.int64) * VOCABULARY
         for first in range(0, VOCABULARY, WORDS):
@@ -59,7 +59,7 @@ def word_nll_kernel(
 
 
 def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
-    """See `nmt.fused.steps.word_nll`. `buffer` is not used, because the logits are float32 here."""
+    """See `nmt.fused.steps.word_nll`. Does not use `buffer`, because the logits are float32 here."""
     logits = rows.new_empty(len(rows), len(W_o), dtype=torch.float32)
     if rows.is_cuda:
         torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
@@ -67,7 +67,7 @@ def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
         torch.mm(rows.float(), W_o.t().float(), out=logits)
     grad = None
     if with_gradient:
-        is_float32 = rows.dtype == torch.float32  # then the gradient overwrites the logits
+        is_float32 = rows.dtype == torch.float32  # if so, the gradient overwrites the logits
         grad = logits if is_float32 else torch.empty_like(logits, dtype=rows.dtype)
     word_nll_kernel[(len(rows),)](
         logits, bias.float(), words, weight, nll, grad, VOCABULARY=len(W_o), WORDS=WORDS,
