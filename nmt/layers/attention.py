@@ -1,6 +1,6 @@
 """The context c_i of the decoder: global attention over the annotations, or one fixed vector.
 
-B batch size, K queries per sentence, S source length, H state size, A annotation size, Q query size, N key size.
+Sizes: B batch, K queries per sentence, S source length, H state, A annotation, Q query, N key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nmt.layers.scoring import projections_of, query_and_key_sizes
 
 
 class AttentionOutput(NamedTuple):
-    """Context and weights of one step. The scores of `Attention` are e_ij = log α_ij + log Z_i."""
+    """Context and weights of one decoder step. In `Attention`, log α_ij + log Z_i is the score e_ij."""
 
     context: Tensor  # (B, K, A) c_i
     weights: Tensor | None  # (B, K, S) α_ij, rows sum to 1; None for a fixed context
@@ -33,12 +33,12 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 class Attention(nn.Module):
     """c_i = Σ_j α_ij h_j, α_i = softmax over real positions j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
 
-    There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) say
-    whether W_a and U_a exist. If W_a is None, queries are the states; if U_a is None, keys are the
-    annotations.
+    There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) decide
+    whether W_a and U_a exist. If W_a is None, the queries are the states. If U_a is None, the keys are
+    the annotations.
 
     Initialisation: `paper` draws W_a and U_a from N(0, 0.001²) (appendix B.1). `glorot` and `wide`
-    use `xavier_uniform_`: useful alignments are then learnt within a few hundred updates.
+    use `xavier_uniform_`, so that useful alignments are learnt in a few hundred updates.
     """
 
     W_a: nn.Parameter | None  # (Q, H)
@@ -67,7 +67,7 @@ class Attention(nn.Module):
         return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
+        """Computes contexts and weights for K states per sentence (B, K, H)."""
         scores = self.scores(state, memory.keys)
         weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
@@ -75,9 +75,9 @@ class Attention(nn.Module):
     def scores(self, state: Tensor, keys: Tensor | None) -> Tensor:
         """Returns e_ij (B, K, S) for K states per sentence (B, K, H) and the `keys` (B, S, N).
 
-        Scores are computed in float32 or float64, because bfloat16 resolves scores near 100 only to 0.5,
-        and tanh of bfloat16 is several times slower on a CPU. Raises ValueError if the scoring function
-        returns another shape than (B, K, S).
+        Scores are computed in float32 or float64. In bfloat16, scores near 100 would be rounded to
+        multiples of 0.5, and tanh would be several times slower on a CPU. Raises ValueError if the
+        scores do not have the shape (B, K, S).
         """
         assert keys is not None
         query = state if self.W_a is None else nn.functional.linear(state, self.W_a)
@@ -92,7 +92,7 @@ class Attention(nn.Module):
 
 
 class FixedContext(nn.Module):
-    """No attention: c_i is the encoder's summary for every i, →h_Tx in RNNencdec (section 2.1, A.2.1)."""
+    """Uses the encoder's summary as every context c_i. In RNNencdec the summary is →h_Tx (section 2.1, A.2.1)."""
 
     scoring = None
 
@@ -104,6 +104,6 @@ class FixedContext(nn.Module):
         """Returns None: there are no keys to compare with a state."""
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Returns the same context (B, K, A) for each of K states (B, K, H), without weights."""
+        """Returns the same context for all K states (B, K, H) of a sentence, and no weights."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)
         return AttentionOutput(context, None, None)

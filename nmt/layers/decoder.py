@@ -1,7 +1,7 @@
-"""The decoder of both models: step by step for a search, whole sentences for training (A.2.2).
+"""The decoder of both models, for single steps of a search and for whole target sentences (A.2.2).
 
-B batch size, S source length, T target length, K hypotheses per sentence, H state size, A annotation
-size, E embedding size, M maxout units. E y is the embedding of the word y.
+Sizes: B batch, S source length, T target length, K hypotheses per sentence, H state, A annotation,
+E embedding, M maxout units. E y is the embedding of the word y.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nmt.layers.readout import Readout
 class DecoderState(NamedTuple):
     """The recurrent state and the embedding of the previous word, for K hypotheses per sentence."""
 
-    hidden: Tensor  # (B, K, H) s_{i-1} of a GatedUnit, or (B, K, 2H) [h; m] of an LstmUnit
+    hidden: Tensor  # s_{i-1}: (B, K, H) for a GatedUnit, (B, K, 2H) for an LstmUnit
     embedding: Tensor  # (B, K, E) embedding of y_{i-1}; 0 before the first word
 
 
@@ -71,7 +71,7 @@ class Decoder(nn.Module):
         nn.init.zeros_(self.bias_s)
 
     def memory(self, annotations: Tensor, summary: Tensor, mask: Tensor) -> Memory:
-        """Returns a `Memory`: the output of the encoder, and the keys of the attention."""
+        """Returns a `Memory` with the outputs of the encoder and the keys of the attention."""
         return Memory(annotations, self.context.keys(annotations), mask, summary)
 
     def initial(self, memory: Memory) -> DecoderState:
@@ -83,26 +83,26 @@ class Decoder(nn.Module):
     def begin(self, memory: Memory) -> tuple[Any, DecoderState]:
         """Returns the memory that `step` takes, and the initial state.
 
-        A subclass may use other types for the memory and for the attention output of `step`. These
-        types must be named tuples of tensors or None, so that `select` and `reorder` work.
+        A subclass may use other types for the memory and for the attention output of `step`. They
+        must be named tuples whose fields are tensors or None, so that `select` and `reorder` work.
         """
         return memory, self.initial(memory)
 
     def step(self, state: DecoderState, memory: Any) -> tuple[Tensor, Any]:
-        """Returns the readout t_i (B, K, M), and c_i with its weights, from s_{i-1} and y_{i-1}."""
+        """Returns the readout t_i (B, K, M) and the attention output, given s_{i-1} and y_{i-1}."""
         hidden = self.unit.output(state.hidden)
         attended = self.context(hidden, memory)
         return self.readout(hidden, state.embedding, attended.context), attended
 
     def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
-        """Returns the state that follows y_i = `word` (B, K), given c_i (in `attended`) of this step."""
+        """Returns the state after the word y_i = `word` (B, K). `attended` contains the context c_i."""
         embedded = self.dropout(self.embedding(word))
         unit_input = embedded if self.state_input == "current" else state.embedding
         hidden = self.unit(state.hidden, self.unit.project(unit_input), attended.context)
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
-        """Returns the outputs for given target sentences (B, T) with mask (B, T) (teacher forcing)."""
+        """Returns the outputs for target ids (B, T) with mask (B, T), by teacher forcing."""
         state = self.initial(memory)
         readouts, outputs = [], []
         for i in range(target.shape[1]):

@@ -1,6 +1,6 @@
 """Encoders: the annotations of source words (section 3.2), and the summary for s_0.
 
-B batch size, S source length, E embedding size, H state size. Padding follows the real positions.
+Sizes: B batch, S source length, E embedding, H state. Padding is at the end of a sentence.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from nmt.layers.initialisation import initialise_embedding
 class Encoder(nn.Module):
     """The base class of `ForwardEncoder` and `BidirectionalEncoder`.
 
-    `unit` is the class of the recurrent unit. Each direction has a unit of its own.
+    `unit` is the class of the recurrent unit. Each direction has its own unit.
     """
 
-    directions: int  # 1: forward only; 2: forward and backward
+    directions: int  # 1 (forward) or 2 (forward and backward)
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Encoder(nn.Module):
         initialise_embedding(self.embedding, init)
 
     def states(self, source: Tensor, mask: Tensor) -> list[Tensor]:
-        """Returns the states (B, S, H) of each direction for source ids (B, S), mask (B, S)."""
+        """Returns the states (B, S, H) of each direction for source ids (B, S) with mask (B, S)."""
         words = self.dropout(self.embedding(source))  # (B, S, E)
         return [
             read_in_one_direction(unit, words, mask, reverse=direction == 1)
@@ -52,7 +52,7 @@ class Encoder(nn.Module):
 
 
 def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
-    """Returns the states (B, S, H) of a unit that reads `words` (B, S, E), from a zero initial state."""
+    """Returns the states (B, S, H) of a unit that reads `words` (B, S, E) and starts from a zero state."""
     projected = unit.project(words)  # (B, S, 3H) for a GatedUnit
     state = unit.start(unit.U.new_zeros(words.shape[0], unit.hidden))
     positions = range(words.shape[1])
@@ -64,22 +64,22 @@ def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bo
 
 
 class ForwardEncoder(Encoder):
-    """The encoder of RNNencdec: annotations →h_j, summary →h_Tx (appendix A.2.1)."""
+    """The encoder of RNNencdec, with annotations →h_j and summary →h_Tx (appendix A.2.1)."""
 
     directions = 1
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S), mask (B, S)."""
+        """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S) with mask (B, S)."""
         (states,) = self.states(source, mask)
-        return states, states[:, -1]  # at padded positions the state does not change
+        return states, states[:, -1]  # padding does not change the state
 
 
 class BidirectionalEncoder(Encoder):
-    """The encoder of RNNsearch: annotations h_j = [→h_j; ←h_j], summary ←h_1 (A.2.1)."""
+    """The encoder of RNNsearch, with annotations h_j = [→h_j; ←h_j] and summary ←h_1 (A.2.1)."""
 
     directions = 2
 
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the annotations (B, S, 2H) and summary (B, H) of source ids (B, S), mask (B, S)."""
+        """Returns the annotations (B, S, 2H) and summary (B, H) of source ids (B, S) with mask (B, S)."""
         forward, backward = self.states(source, mask)
         return torch.cat([forward, backward], 2), backward[:, 0]

@@ -1,8 +1,8 @@
 """The gated hidden unit (Cho et al. 2014; appendix A.1.1 of Bahdanau, Cho and Bengio 2015).
 
-It is not `torch.nn.GRU`: r multiplies s before U does, and z multiplies the candidate, not the old state.
+Unlike in `torch.nn.GRU`, r multiplies s before the product with U, and z multiplies s̃ instead of s.
 
-E embedding size, H state size, A annotation (context) size. Stacked matrices hold the blocks of z, r, s̃.
+Sizes: E embedding, H state, A annotation (context). Stacked matrices contain blocks for z, r and s̃, in this order.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class GatedUnit(Unit):
         r = σ(W_r e + U_r s + C_r c + b_r)
         s̃ = tanh(W e + U (r∘s) + C c + b)
 
-    The terms in c are absent if the size `context` is 0. `U_gates` (2H, H) stacks U_z and U_r, `U` is (H, H).
-    `Unit` describes the other parameters.
+    If the size `context` is 0, the terms in c are absent. `U_gates` (2H, H) stacks U_z and U_r. `U` has the
+    shape (H, H). `Unit` describes the other parameters.
     """
 
     parts = 3
@@ -31,11 +31,11 @@ class GatedUnit(Unit):
     U_gates: nn.Parameter
 
     def start(self, hidden: Tensor) -> Tensor:
-        """Returns the initial state for h (..., H): h itself."""
+        """Returns the initial state, which is h (..., H) itself."""
         return hidden
 
     def output(self, state: Tensor) -> Tensor:
-        """Returns the output of a state (..., H): the state itself."""
+        """Returns the output, which is the state (..., H) itself."""
         return state
 
     def forward(
@@ -45,11 +45,11 @@ class GatedUnit(Unit):
         context: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
-        """Returns the next state (..., H) from s (..., H), `project`ed words (..., 3H) and c (..., A).
+        """Returns the next state (..., H), given s (..., H), the result of `project` (..., 3H) and c (..., A).
 
-        Where `real` (..., bool) is False, the state keeps its exact value.
+        Where `real` (..., bool) is False, the state does not change.
         """
-        projected = projected.to(accumulate_dtype(projected.dtype))  # dtype of sums and gates
+        projected = projected.to(accumulate_dtype(projected.dtype))  # sums and gates use this dtype
         if context is not None:
             projected = projected + self.project_context(context)
         for_gates, for_candidate = projected.split([2 * self.hidden, self.hidden], -1)

@@ -1,18 +1,18 @@
-"""Three initialisations of weights: the paper's (appendix B.1), and two with larger values.
+"""Three initialisations of weights: that of the paper (appendix B.1), and two with larger values.
 
 Models with larger initial values learn alignments in fewer updates.
 
 Recurrent matrices are always orthogonal. Biases are 0, except the forget bias of an LSTM, which is 1.
 
-`paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0. All other weights, embeddings included, ~ N(0, 0.01²).
+`paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0. All other weights and the embeddings ~ N(0, 0.01²).
 
-`glorot`: embeddings N(0, 0.3²), all other weights Xavier uniform (`xavier_uniform_`). Gates and
-readouts then have useful gradients from the first update on.
+`glorot`: embeddings ~ N(0, 0.3²), all other weights from `xavier_uniform_`. Gates and readouts have
+useful gradients from the first update on.
 
-`wide`: as `glorot`, with embeddings N(0, 1). Each annotation then depends mostly on its own word, so
-that attention falls on the source word that is being translated, not on its neighbour. But the embedding
-of a rare word then changes less in training, relative to its size. docs/results.md says how often a
-French article attends to the next word instead, and how much BLEU `wide` loses on real text.
+`wide`: like `glorot`, but embeddings ~ N(0, 1). Each annotation then depends mostly on its own word, so
+attention falls on the source word that is being translated instead of the next word. But training changes
+the large embeddings of rare words only a little. docs/results.md says how often a French article
+attends to the next word, and how much BLEU `wide` loses on real text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EMBEDDINGS = {"paper": 0.01, "glorot": 0.3, "wide": 1.0}  # standard deviations 
 
 
 def initialise(module: nn.Module, init: str) -> None:
-    """Calls `initialise(init)` of every submodule that has this method.
+    """Calls `initialise(init)` on every submodule that has this method.
 
     Other modules keep their weights. `init` is a key of `EMBEDDINGS`.
     """
@@ -42,5 +42,5 @@ def initialise_matrix(matrix: Tensor, init: str) -> None:
 
 
 def initialise_embedding(embedding: nn.Embedding, init: str) -> None:
-    """Initialises a table of word embeddings."""
+    """Draws word embeddings from N(0, σ²), where `EMBEDDINGS` has σ for each `init`."""
     nn.init.normal_(embedding.weight, std=EMBEDDINGS[init])

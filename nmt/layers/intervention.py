@@ -1,8 +1,8 @@
-"""Attention with replaced weights, which shows how much translations depend on the weights.
+"""Attention with replaced weights, to measure how much translations depend on the weights.
 
 This experiment is not in the paper. Jain and Wallace (2019) and Wiegreffe and Pinter (2019) discuss such experiments.
 
-B batch size, K queries per sentence, S source length, H state size.
+Sizes: B batch, K queries per sentence, S source length, H state.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ INTERVENTIONS = ("uniform", "argmax", "shifted")
 
 
 class Intervention(nn.Module):
-    """An attention that replaces its weights at every step, before it computes c_i = Σ_j α_ij h_j:
+    """Replaces the attention weights at every step, before c_i = Σ_j α_ij h_j is computed:
 
         uniform    equal weights at all T_x real positions: c_i is the mean of the annotations
         argmax     weight 1 at the position of the largest weight
         shifted    weights rotated by one position; the last weight moves to the first position
 
-    The replacement weights sum to 1, so that contexts keep their scale. `log_normaliser` does not change.
+    The new weights also sum to 1, so contexts have the same scale as before. `log_normaliser` does not change.
     """
 
     def __init__(self, attention: Attention, kind: str) -> None:
@@ -38,14 +38,14 @@ class Intervention(nn.Module):
         return self.attention.keys(annotations)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
+        """Computes contexts and new weights for K states per sentence (B, K, H)."""
         attended = self.attention(state, memory)
         weights = self.replace_weights(attended.weights, memory.mask)
         context = torch.bmm(weights, memory.annotations)
         return AttentionOutput(context, weights, attended.log_normaliser)
 
     def replace_weights(self, weights: Tensor, mask: Tensor) -> Tensor:
-        """Returns the replacement weights (B, K, S), given the mask (B, S)."""
+        """Returns the new weights (B, K, S), given the mask (B, S)."""
         if self.kind == "shifted":
             return weights.gather(2, shifted_index(mask).unsqueeze(1).expand_as(weights))
         if self.kind == "argmax":
@@ -55,7 +55,7 @@ class Intervention(nn.Module):
 
 
 def shifted_index(mask: Tensor) -> Tensor:
-    """Returns indices (B, S) that rotate the real positions by one. Padding keeps its index."""
+    """Returns indices (B, S) that rotate the real positions by one and leave padding unchanged."""
     place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     last = mask.sum(1, keepdim=True) - 1
     return torch.where(mask, torch.where(place == 0, last, place - 1), place)

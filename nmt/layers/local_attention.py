@@ -2,7 +2,7 @@
 
 This attention is not in the paper. The paper's attention is `nmt.layers.attention.Attention`.
 
-B batch size, K queries per sentence, S source length, H state size, N alignment size.
+Sizes: B batch, K queries per sentence, S source length, H state, N alignment space.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from nmt.layers.precision import accumulate_dtype
 
 
 class LocalAttention(Attention):
-    """Local-p: c_i = Σ_j a_ij h_j over the positions j of the window |j - p_i| ≤ D, where
+    """Local-p attention: c_i = Σ_j a_ij h_j over the positions j of the window |j - p_i| ≤ D, where
 
         p_i = T_x sigmoid(v_pᵀ tanh(W_p s_{i-1})),  a_ij = softmax_j(e_ij) exp(-2 (j - p_i)² / D²)
 
     Positions j are counted from 1. T_x includes `</s>`. The standard deviation of the Gaussian is D / 2.
     The softmax is over the positions in the window. As in Luong et al., c_i is computed from the a_ij
     without normalisation. Σ_j a_ij is between e^-2 and 1. Only the returned weights are normalised:
-    α_ij = a_ij / Σ_j a_ij. The returned log Z_i is such that log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
+    α_ij = a_ij / Σ_j a_ij. The returned log Z_i satisfies log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
-    W_p (N, H) and v_p (N) get their gradients through the Gaussian. The initial W_p and v_p come from
-    N(0, 0.01²) under `paper`, otherwise from `xavier_uniform_`. These values are small, so that the
-    sigmoid is near 1/2 at first, and every window starts near the middle of the sentence. Raises
-    ValueError for a `window` (D) below 1.
+    W_p (N, H) and v_p (N) get their gradients through the Gaussian. `paper` draws both from N(0, 0.01²),
+    `glorot` and `wide` from `xavier_uniform_`. The values are small, so the sigmoid is near 1/2 at first.
+    Every window therefore starts near the middle of the sentence. Raises ValueError if `window` (D) is
+    less than 1.
     """
 
     def __init__(
@@ -46,19 +46,19 @@ class LocalAttention(Attention):
 
     def initialise(self, init: str) -> None:
         super().initialise(init)
-        if hasattr(self, "v_p"):  # `Attention.__init__` calls this before `v_p` exists
+        if hasattr(self, "v_p"):  # `Attention.__init__` calls this method before `v_p` exists
             initialise_matrix(self.W_p, init)
             initialise_matrix(self.v_p.unsqueeze(0), init)
 
     def centre(self, state: Tensor, mask: Tensor) -> Tensor:
         """Returns p_i (B, K) between 0 and T_x, for states (B, K, H) and a mask (B, S)."""
-        dtype = accumulate_dtype(state.dtype)  # bfloat16 resolves position 50 only to 0.25
+        dtype = accumulate_dtype(state.dtype)  # bfloat16 is too coarse for positions
         with torch.autocast(state.device.type, enabled=False):
             features = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
             return mask.sum(1, keepdim=True) * torch.sigmoid(features @ self.v_p.to(dtype))
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Attends to the annotations of each sentence, from K states per sentence (B, K, H)."""
+        """Computes contexts and weights for K states per sentence (B, K, H)."""
         scores = self.scores(state, memory.keys)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre

@@ -1,8 +1,8 @@
 """Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
-This unit is not in the paper. The paper's unit is `nmt.layers.gated_unit.GatedUnit`. The LSTM has no peepholes.
+The paper uses `nmt.layers.gated_unit.GatedUnit` instead of this unit. There are no peephole connections.
 
-H state size, A annotation (context) size. Stacked matrices hold the blocks of i, f, o and g, in this order.
+Sizes: H state, A annotation (context). Stacked matrices contain blocks for i, f, o and g, in this order.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class LstmUnit(Unit):
         o = σ(W_o e + U_o h + C_o c + b_o)
         g = tanh(W e + U h + C c + b)
 
-    The terms in c are absent if the size `context` is 0. A state is [h; m] (2H); its `output` is h. The initial
-    b_f is 1, so that the cell state is kept until the unit learns to forget (Gers et al., 2000).
+    If the size `context` is 0, the terms in c are absent. A state is [h; m] (2H), and its `output` is h. The
+    initial b_f is 1, so that the unit keeps its cell state until it learns to forget (Gers et al., 2000).
     """
 
     parts = 4
@@ -49,9 +49,9 @@ class LstmUnit(Unit):
         context: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor:
-        """Returns the next state (..., 2H) from [h; m], `project`ed words (..., 4H) and c (..., A).
+        """Returns the next state (..., 2H), given [h; m], the result of `project` (..., 4H) and c (..., A).
 
-        Where `real` (..., bool) is False, the state keeps its exact value.
+        Where `real` (..., bool) is False, the state does not change.
         """
         hidden, cell = state.chunk(2, -1)
         total = projected.to(accumulate_dtype(projected.dtype)) + linear(hidden, self.U)

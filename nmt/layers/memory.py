@@ -1,6 +1,6 @@
-"""`Memory`: the encoded source sentences; `select` and `reorder` for a beam search.
+"""`Memory` with the encoded source sentences, and `select` and `reorder` for a beam search.
 
-B batch size, S source length, A annotation size, N key size, H state size, K hypotheses per sentence.
+Sizes: B batch, S source length, A annotation, N key, H state, K hypotheses per sentence.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Memory(NamedTuple):
 
 
 def select(fields: Fields, rows: Tensor) -> Fields:
-    """Returns the sentences with indices `rows` of a memory, a state or an attention output."""
+    """Selects the sentences with indices `rows` from a memory, a state or an attention output."""
     return _each(fields, lambda field: field[rows])
 
 
 def reorder(fields: Fields, indices: Tensor) -> Fields:
-    """Replaces hypothesis (b, k) by the old hypothesis with the flat index `indices[b, k]`.
+    """Returns a state or attention output whose hypothesis (b, k) is old hypothesis `indices[b, k]`.
 
-    The flat index of old hypothesis n of sentence m is m * K + n. `indices` is (B', K'), for B' new sentences
-    with K' hypotheses each.
+    `indices` (B', K') has a flat index for each of K' hypotheses of B' sentences. The flat index of old
+    hypothesis n of sentence m is m * K + n.
     """
     rows = indices.flatten()
 

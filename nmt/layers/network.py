@@ -1,6 +1,6 @@
-"""The whole network: the likelihood of given target ids, and the steps of a beam search.
+"""The complete network. It computes the likelihood of target ids, and the steps of a beam search.
 
-B batch size, S source length, T target length, K hypotheses per sentence, M maxout units, V vocabulary size.
+Sizes: B batch, S source length, T target length, K hypotheses per sentence, M maxout units, V vocabulary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nmt.layers.output import Output
 
 
 class Likelihood(NamedTuple):
-    """The likelihood of given target sentences, with the decoder's outputs (see `AttentionOutput`)."""
+    """The likelihood of given target sentences, and the decoder's outputs (see `AttentionOutput`)."""
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
     readout: Tensor  # (B, T, M) t_i
@@ -39,11 +39,11 @@ class Network(nn.Module):
         logits, attended = network.step(state, memory)  # (B, K, V)
         state = network.advance(state, attended, word)  # word (B, K)
 
-    Between two steps, `select` picks sentences of memory, state and attention output; `reorder` picks
-    hypotheses of state and attention output (both in `nmt.layers.memory`). A sentence ends with `</s>`.
-    Masks are True at real positions, which come first in each row.
+    Between two steps, `nmt.layers.memory.select` can select sentences, and `nmt.layers.memory.reorder`
+    can select and reorder hypotheses. A sentence ends with `</s>`. Masks are True at real positions and
+    False at padding, which is at the end of a sentence.
 
-    With `reverse_source` the encoder reads the words of a sentence backwards. `encode` restores the
+    With `reverse_source`, the encoder reads the words of a sentence backwards. `encode` then restores the
     original order of the annotations.
     """
 
@@ -85,7 +85,7 @@ class Network(nn.Module):
         return self.output.logits(readout), attended
 
     def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
-        """Returns the state that follows `word` (B, K), given the attention output of the same step."""
+        """Returns the state after `word` (B, K). `attended` is the attention output of the same step."""
         return self.decoder.advance(state, attended, word)
 
     def logits(self, readout: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class Network(nn.Module):
     def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
-        """Returns the training loss before averaging: Σ -log p(y_i) over the batch, a scalar in nats."""
+        """Returns the sum of -log p(y_i) over the batch in nats, the training loss before averaging."""
         readout, *_ = self.decoder(target, target_mask, self.encode(source, source_mask))
         return self.output.loss(readout, target, target_mask)
 

@@ -1,6 +1,6 @@
-"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ (W_o t_i + b)) (appendix A.2.2, with a bias).
+"""The distribution over the next word: p(y_i) ∝ exp(y_iᵀ (W_o t_i + b)) (appendix A.2.2, plus a bias).
 
-B batch size, T target length, M maxout units, V vocabulary size.
+Sizes: B batch, T target length, M maxout units, V vocabulary.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Output(nn.Module):
         return linear(readout, self.W_o, self.bias)
 
     def nll(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        """Returns -log p(y_i) (B, T) in nats for readouts (B, T, M), 0 where `mask` (B, T) is False."""
+        """Returns -log p(y_i) (B, T) in nats for readouts (B, T, M). It is 0 where `mask` (B, T) is False."""
         logits = self.logits(readout[mask])  # (R, V) at R real positions
         logits = logits.to(accumulate_dtype(logits.dtype))
         nll = cross_entropy(logits, target[mask], reduction="none")

@@ -1,7 +1,6 @@
 """The deep output with a maxout layer (appendix A.2.2).
 
-H state size, E embedding size, A annotation (context) size, M maxout units. E y is the embedding of
-the word y.
+Sizes: H state, E embedding, A annotation (context), M maxout units. E y is the embedding of the word y.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class Readout(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, state: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
-        """Returns t_i (..., M) from s_{i-1} (..., H), the embedding of y_{i-1} (..., E) and c_i (..., A)."""
+        """Returns t_i (..., M), given s_{i-1} (..., H), the embedding of y_{i-1} (..., E) and c_i (..., A)."""
         return self.maxout(state, embedding, linear(context, self.C_o))
 
     def maxout(self, state: Tensor, embedding: Tensor, from_context: Tensor) -> Tensor:
-        """As `forward`, with C_o c_i (..., 2M) instead of c_i."""
+        """Returns t_i like `forward`, but takes the product C_o c_i (..., 2M) instead of c_i."""
         pairs = linear(state, self.U_o, self.bias) + linear(embedding, self.V_o) + from_context
         return self.dropout(torch.maximum(pairs[..., 0::2], pairs[..., 1::2]))

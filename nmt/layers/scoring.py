@@ -1,8 +1,8 @@
-"""Scoring functions of attention: how well each annotation matches a query (A.1.2, and other papers).
+"""Scoring functions, which compute how well each annotation matches a query (A.1.2 and other papers).
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
-constructor takes the sizes Q and N. The module needs only the method `forward`, and gets no mask. The
-class attribute `projections` names what `Attention` projects before it calls the function:
+constructor takes the sizes Q and N. It must define `forward`, which gets no mask. The class
+attribute `projections` says which inputs `Attention` projects before it calls the module:
 
     projections = ("query", "keys")    q = W_a s, k = U_a h, both of size `alignment` (default)
     projections = ("query",)           q = W_a s, of annotation size, k = h
@@ -10,9 +10,9 @@ class attribute `projections` names what `Attention` projects before it calls th
     projections = ()                   q = s, k = h
 
 `Additive`, `Dot`, `ScaledDot` and `Cosine` use both projections and differ only in the score.
-Queries and keys arrive in at least float32, with autocast off.
+Queries and keys are float32 or float64, and autocast is off.
 
-B batch size, K queries per sentence, S source length, Q query size, N key size, H state size, A annotation size.
+Sizes: B batch, K queries per sentence, S source length, Q query, N key, H state, A annotation.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def query_and_key_sizes(
 class Additive(nn.Module):
     """e_ij = v_aᵀ tanh(q_i + k_j), the alignment model of the paper (section A.1.2).
 
-    Initialisation: `paper` sets v_a to 0. All scores are then 0 and all weights equal, and the
-    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` draw v_a with
-    `xavier_uniform_`, as a 1 × N matrix. Alignments are then learnt in several times fewer updates.
+    Initialisation: `paper` sets v_a to 0. Then all scores are 0, all weights are equal, and the
+    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` use `xavier_uniform_`, with v_a
+    as a 1 × N matrix, so that alignments are learnt in several times fewer updates.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:
@@ -74,11 +74,11 @@ class Additive(nn.Module):
 class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
-    It has no parameters of its own. W_a and U_a of `Attention` are initialised as for `Additive`. Under
-    `paper` both matrices are small, and so are the first scores. The two matrices must not both
-    be 0, since the gradient of W_a has the factor U_a, and the gradient of U_a has the factor W_a.
+    It has no parameters. W_a and U_a of `Attention` are initialised as for `Additive`. With `paper`,
+    both matrices are small, so the first scores are small, too. W_a and U_a must not both start at 0,
+    because the gradient of each matrix has the other matrix as a factor.
 
-    q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j: `Dot` is `General` with a matrix of rank at most N.
+    Since q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j, `Dot` is `General` with a matrix of rank at most N.
     """
 
     scale: float
@@ -95,10 +95,10 @@ class Dot(nn.Module):
 class ScaledDot(Dot):
     """e_ij = q_iᵀ k_j / √N: `Dot`, scaled so that the variance of the scores does not grow with N.
 
-    Since W_a and U_a are learnt, `Dot` can compute the same scores. The division by √N changes the
-    initial scores and the size of updates. Under Adam (without its ε, weight decay and gradient
-    clipping), `Dot` trains like `ScaledDot` if the initial values and the learning rate of its W_a and
-    U_a are multiplied by N^(-1/4).
+    `Dot` can learn the same scores with smaller W_a and U_a. But the division by √N changes the initial
+    scores and the size of updates. If the initial values and the learning rate of W_a and U_a are
+    multiplied by N^(-1/4), `Dot` trains like `ScaledDot`. This holds for Adam without ε, weight
+    decay and gradient clipping.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:
@@ -110,17 +110,17 @@ class General(Dot):
     """e_ij = s_{i-1}ᵀ W h_j (Luong, Pham and Manning, 2015, section 3.1, `general`).
 
     W is the transpose of W_a (A, H), which projects the state to the size of an annotation:
-    q_i = W_a s_{i-1}, k_j = h_j. The size of the alignment space has no effect.
+    q_i = W_a s_{i-1}, k_j = h_j. The argument `alignment` of `Attention` has no effect.
     """
 
     projections = ("query",)
 
 
 class Cosine(nn.Module):
-    """e_ij = cos(q_i, k_j) / τ. The temperature τ is learnt, as log 1/τ.
+    """e_ij = cos(q_i, k_j) / τ, where log 1/τ is a learnt parameter.
 
-    Small W_a and U_a have large gradients: choose `glorot`, not `paper`, whose initial values are small.
-    The initial τ is 1/√N, for which the scores of random vectors have variance 1.
+    If W_a and U_a are small, their gradients are large. So choose `glorot` instead of `paper`. With
+    the initial value τ = 1/√N, the scores of random vectors have variance 1.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

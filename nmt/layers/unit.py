@@ -1,6 +1,6 @@
-"""The base class of recurrent units.
+"""Parameters and matrix products that all recurrent units share.
 
-E embedding size, H state size, A annotation (context) size.
+Sizes: E embedding, H state, A annotation (context).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from nmt.layers.initialisation import initialise_matrix
 
 
 class Unit(nn.Module):
-    """Parameters and products of a recurrent unit. Stacked matrices compute all gates in one product.
+    """The base class of recurrent units. Stacked matrices compute all gates in one product.
 
-    `parts` is the number of blocks of H rows: one per gate, and one for the candidate state. `W`
-    (parts · H, E) multiplies words, and `bias` (parts · H) is added. `C` (parts · H, A) multiplies the
-    context; it is None if the size of the context is 0, as in the encoder. `recurrent` names the
-    matrices that multiply the state, each with its number of blocks.
+    `W`, `C` and `bias` have `parts` blocks of H rows: one per gate, and one for the candidate state. `W`
+    (parts · H, E) multiplies embeddings, and `bias` (parts · H) is added. `C` (parts · H, A) multiplies
+    the context. `C` is None if the size of the context is 0, as in the encoder. `recurrent` lists the
+    matrices that multiply the state, as pairs of a name and a number of blocks.
 
-    Initialisation: see `nmt.layers.initialisation`. Each H-row block is drawn as a matrix of its own.
+    Initialisation: see `nmt.layers.initialisation`. Each block of H rows is initialised separately.
     """
 
     parts: int

@@ -1,7 +1,7 @@
-"""The models of the paper, as Lightning trains them.
+"""The models of the paper as LightningModules, and functions that build their networks.
 
-`nmt.models.networks` and `nmt.models.ensemble` build networks for translation without Lightning. Only
-the classes `RNNsearch`, `RNNencdec` and `Translator` import Lightning.
+Only the classes `RNNsearch`, `RNNencdec` and `Translator` import Lightning. `nmt.models.networks` and
+`nmt.models.ensemble` build networks for translation without Lightning.
 """
 
 from typing import TYPE_CHECKING, Any

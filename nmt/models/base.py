@@ -1,7 +1,4 @@
-"""`RNNsearch` and `RNNencdec` as Lightning trains them: loss, clipping, optimizer.
-
-B batch, S source length, T target length.
-"""
+"""The LightningModules `RNNsearch` and `RNNencdec`: loss, gradient clipping, optimizer."""
 
 from __future__ import annotations
 
@@ -33,24 +30,24 @@ log = logging.getLogger(__name__)
 
 
 class Translator(pl.LightningModule, ABC):
-    """Trains p(y | x), which `network` computes.
+    """Trains `network`, which computes p(y | x).
 
-    A model is a subclass with a static method `parts`, which returns the encoder and the module that
-    computes the decoder's context.
+    A subclass defines the static method `parts`, which returns the encoder and the module that computes
+    the decoder's context.
 
     Args:
-        config: the whole configuration of a training, as plain dictionaries and lists. Checkpoints
+        config: the configuration of a training run, as plain dictionaries and lists. Checkpoints
             store this configuration as hyperparameters.
-        source_size, target_size: number of symbols of each vocabulary, `</s>` and `<unk>` included.
+        source_size, target_size: sizes of the vocabularies, including `</s>` and `<unk>`.
 
     Attributes:
         config: the same configuration as validated objects.
-        network: the `nmt.layers.Network`, which is all that translation needs.
+        network: the `nmt.layers.Network`. Translation needs only this attribute.
         graphs: the CUDA graphs that compute the training loss.
-        vocabularies: source and target vocabulary, from the trainer's data module or a checkpoint.
-        way: whether kernels and CUDA graphs compute the updates; None before this is chosen.
-        kernels_failed: whether a kernel had failed when the loaded checkpoint was written.
-        description: further entries for `nmt` in a checkpoint, as plain containers.
+        vocabularies: the source and target vocabulary, from the data module or a checkpoint.
+        way: whether updates use Triton kernels and CUDA graphs. `choose_way` sets this attribute.
+        kernels_failed: whether a kernel failed before the loaded checkpoint was saved.
+        description: further entries that a checkpoint stores under the key `nmt`.
     """
 
     def __init__(self, config: dict[str, Any], source_size: int, target_size: int) -> None:
@@ -63,7 +60,7 @@ class Translator(pl.LightningModule, ABC):
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was finite
         self.log_sums = Sums(2)  # NLL and words since the last log entry
-        self.held_out = nn.ModuleList()  # a `HeldOutMetrics` per text of a validation or test
+        self.held_out = nn.ModuleList()  # one `HeldOutMetrics` per data set
         parts = self.parts(self.config.model, source_size)
         self.network = assemble(self.config, parts, target_size)
         self.graphs = LossGraphs(bool(self.config.model.graphs) and is_fused(self.network))
@@ -71,10 +68,10 @@ class Translator(pl.LightningModule, ABC):
     @staticmethod
     @abstractmethod
     def parts(model: ModelConfig, source_size: int) -> Parts:
-        """Returns the encoder, and the module that computes the decoder's context from annotations."""
+        """Returns the encoder, and the module that computes the decoder's context."""
 
     def forward(self, batch: Batch) -> Likelihood:
-        """Returns the likelihood of the given translations, with readouts and attention."""
+        """Returns the likelihood of the target sentences, with readouts and attention."""
         likelihood: Likelihood = self.network(*batch.pairs)
         return likelihood
 
@@ -85,14 +82,14 @@ class Translator(pl.LightningModule, ABC):
         return {
             "loss": nll * batch.weight,
             "words": batch.words,
-            # created on the device: a copy from pageable host memory would synchronize the GPU
+            # created on the device, because a copy from pageable host memory would synchronize the GPU
             "sentences": torch.full_like(batch.words, len(batch.rows)),
         }
 
     def _log_nll(self, nll: Tensor, batch: Batch, index: int) -> None:
         """Logs the NLL per word of all updates since the last log entry.
 
-        One update has sentences of similar length, so its NLL alone would be biased by this length.
+        The sentences of one update have similar lengths, so the NLL of one update depends on their length.
         """
         if self._trainer is None:
             return
@@ -101,7 +98,7 @@ class Translator(pl.LightningModule, ABC):
         is_last = (index + 1) % trainer.accumulate_grad_batches == 0
         if is_last and (trainer.global_step + 1) % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             nll, words = self.log_sums.compute()
-            # on the CPU: Lightning reads the numbers of its progress bar at every update
+            # moved to the CPU, because the progress bar reads this number at every update
             self.log("train/nll_per_word", (nll / words).cpu(), prog_bar=True)
             self.log_sums.reset()
 
@@ -115,16 +112,16 @@ class Translator(pl.LightningModule, ABC):
         self._measure({f"test/{name}": pairs for name, pairs in tests.items()})
 
     def _measure(self, splits: dict[str, Pairs | None], translated: int | None = None) -> None:
-        """Creates the metrics of each text. The keys of `splits` are prefixes of the logged names."""
+        """Creates the metrics of each data set. The keys of `splits` are prefixes of the metric names."""
         metrics = [HeldOutMetrics(self.config, *split, translated) for split in splits.items()]
         self.held_out = nn.ModuleList(metrics).to(self.device)
 
     def validation_step(
         self, batch: Batch, index: int, dataloader_idx: int = 0
     ) -> dict[str, Likelihood] | None:
-        """Adds a batch to the metrics of its text, and returns the likelihood of its pairs.
+        """Adds a batch to the metrics of its data set, and returns the likelihood of its pairs.
 
-        Translations are decoded greedily. Returns None if this rank has none of the sentences.
+        For BLEU, sentences are translated greedily. Returns None if this rank has no sentence of the batch.
         """
         if not len(batch.rows):
             return None
@@ -149,7 +146,7 @@ class Translator(pl.LightningModule, ABC):
     ) -> None:
         """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
-        `nmt.fused.gpu.adadelta` scales the gradients in its own kernel.
+        If the optimizer is `FusedAdadelta`, its kernel scales the gradients.
         """
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
@@ -161,7 +158,7 @@ class Translator(pl.LightningModule, ABC):
         self.finite = norm.isfinite() & self.finite
 
     def setup(self, stage: str) -> None:
-        """Takes the vocabularies of the data module; drops CUDA graphs of an earlier fit."""
+        """Takes the vocabularies from the data module, and deletes the CUDA graphs of an earlier fit."""
         self.graphs.clear()
         data = self._trainer and self.trainer.datamodule  # type: ignore[attr-defined]
         if isinstance(data, TranslationData):
@@ -170,7 +167,7 @@ class Translator(pl.LightningModule, ABC):
             self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:
-        """Drops CUDA graphs: Lightning frees the tensors that graphs use, and a test needs the memory."""
+        """Deletes the CUDA graphs, because Lightning frees their tensors and a test needs their memory."""
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
@@ -179,14 +176,14 @@ class Translator(pl.LightningModule, ABC):
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
 
     def choose_way(self) -> Way:
-        """Chooses whether updates on a GPU use kernels and graphs. All devices get the same choice.
+        """Chooses whether updates on a GPU use Triton kernels and CUDA graphs. All ranks make the same choice.
 
-        A resumed run keeps the choice in its checkpoint, if the configuration allows this choice. In a
-        new run, rank 0 times the possible ways on a batch of medium length.
+        A resumed run uses the choice in its checkpoint, if the configuration allows this choice. In a
+        new run, rank 0 times all allowed combinations on a batch of medium length.
         """
         trainer, backend = self._trainer, backend_of(self.network)
         usable = backend.has_kernels(self.network.device)
-        if trainer is not None:  # ranks with different kernels would round updates differently
+        if trainer is not None:  # kernels round differently, so all ranks or none use them
             usable = trainer.strategy.reduce_boolean_decision(usable)
         model = self.config.model
         ways = possible_ways(model.kernels, model.graphs, usable, is_fused(self.network))
@@ -204,7 +201,7 @@ class Translator(pl.LightningModule, ABC):
                 ways = [trainer.strategy.broadcast(ways[0])]
         self.way = ways[0]
         self.graphs.enabled = self.way.graphs
-        self.kernels_failed &= model.kernels == "auto"  # `true` tries failed kernels again
+        self.kernels_failed &= model.kernels == "auto"  # `kernels: true` retries failed kernels
         backend.kernels = self.way.kernels and not self.kernels_failed
         log.info("updates are computed with %s", Way(backend.kernels, self.way.graphs))
         if trainer is not None and largest is not None and self.way.graphs:
@@ -215,8 +212,8 @@ class Translator(pl.LightningModule, ABC):
     def _updates(self) -> int:
         """Returns the planned number of updates, which is the length of the learning-rate schedule.
 
-        Lightning's `estimated_stepping_batches` would start the data loader before a resumed run knows
-        how many updates are done.
+        Lightning's `estimated_stepping_batches` would start the data loader too early, because a resumed
+        run does not yet know how many updates are done.
         """
         limits = [self.config.trainer["max_steps"]]
         if self._trainer is not None:
@@ -228,7 +225,7 @@ class Translator(pl.LightningModule, ABC):
         return min(limits, default=self.config.trainer["max_steps"])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds version, vocabularies, `description`, `way`, and `log_sums` of all devices."""
+        """Stores the version, vocabularies, `description`, `way`, and the total of `log_sums` over all ranks."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
         checkpoint["nmt"] = {"version": nmt.__version__, **self.description}
@@ -241,7 +238,7 @@ class Translator(pl.LightningModule, ABC):
                 checkpoint["nmt"][f"{side}_vocabulary"] = vocabulary.state()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restores the vocabularies, and on rank 0 the sums since the last log entry.
+        """Restores `way`, `kernels_failed`, the vocabularies, and (on rank 0) `log_sums`.
 
         Lightning restores the optimizer with its stored settings. If the settings in the configuration
         differ, they replace the stored settings.
@@ -270,7 +267,7 @@ class Translator(pl.LightningModule, ABC):
 
 
 class RNNsearch(Translator):
-    """Predicts each target word from a context of its own, c_i = Σ_j α_ij h_j."""
+    """Predicts each target word from its own context c_i = Σ_j α_ij h_j."""
 
     parts = staticmethod(rnnsearch)
 

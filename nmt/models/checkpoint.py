@@ -1,11 +1,16 @@
-"""The checkpoint format: Lightning's format, plus all that translation on another machine needs.
+"""Checkpoints in Lightning's format, plus everything that translation on another machine needs.
 
-`hyper_parameters` holds the configuration (`config`) and the sizes of the vocabularies; `nmt` holds
-`version` (of this program), `source_vocabulary` and `target_vocabulary` (their states), `fingerprint`
-(of the training and development text), `overrides` (of the command line) and, on a GPU, `way` (whether
-updates use `kernels` and `graphs`, and whether a kernel has `failed`). Once a run is finished, its
-best checkpoint also has `outcome` (`train`, `valid` and `history` of results.json) and, with attention
-and word vocabularies, `dictionary` (source word to target word). All entries are plain containers.
+`hyper_parameters` has the configuration (`config`) and the sizes of the vocabularies. `nmt` has:
+
+    version                               version of nmt
+    source_vocabulary, target_vocabulary  states of the vocabularies
+    fingerprint                           hash of the training and development text
+    overrides                             overrides of the command line
+    way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
+    outcome                               `train`, `valid` and `history` of results.json
+    dictionary                            target word of each source word (needs attention and word vocabularies)
+
+Only the best checkpoint of a finished run has `outcome` and `dictionary`. All values have standard Python types.
 """
 
 from __future__ import annotations
@@ -34,13 +39,13 @@ KEY = "nmt"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a checkpoint: all that translation on another machine needs.
+    """The content of a checkpoint file.
 
     Attributes:
         vocabularies: source and target vocabulary.
         update: number of updates so far.
         weights: state_dict of the LightningModule.
-        about: the entries of `nmt`; if missing, `outcome` is empty and `dictionary` None.
+        about: the entries of `nmt`. A missing `outcome` is {}, and a missing `dictionary` is None.
     """
 
     path: Path
@@ -56,9 +61,9 @@ class Checkpoint:
         `config` replaces the stored configuration.
 
         Raises:
-            InputError: if the network cannot be built, or the weights do not fit it.
+            InputError: if the network cannot be built, or if the weights have other names or shapes.
         """
-        with torch.random.fork_rng(devices=[]):  # initial weights are drawn, and then replaced
+        with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
             network = build_network(config or self.config, *map(len, self.vocabularies))
         prefix = "network."
         weights = {
@@ -86,25 +91,25 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     """Reads a checkpoint as data, without running any code from it.
 
     Raises:
-        InputError: if the file is missing, damaged or not a checkpoint of nmt, if its configuration is
-            wrong, or if it names code that is neither in `nmt` nor in `trust`.
+        InputError: if the file is missing, damaged or not a checkpoint of nmt, or if its configuration
+            is invalid. Also if the configuration names code outside nmt that `trust` does not list.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(
-            f"checkpoint={path}: no such file, or run folder with checkpoints/best.ckpt"
+            f"checkpoint={path}: neither a file nor a run folder with checkpoints/best.ckpt"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about types that no checkpoint of nmt contains
+            warnings.simplefilter("ignore")  # torch warns about types in files of other programs
             content = torch.load(path, map_location="cpu", weights_only=True)
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]
         source, target = (load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target"))
-    except Exception as error:  # torch's message would advise to load the file unsafely
+    except Exception as error:  # torch's message would suggest unsafe loading
         raise InputError(
             f"checkpoint={path}: damaged, or not a checkpoint of nmt; "
-            "a run folder has them in checkpoints/, such as best.ckpt"
+            "the checkpoints of a run are in its folder checkpoints/"
         ) from error
     reject_untrusted_targets(values, trust)
     try:

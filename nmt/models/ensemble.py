@@ -1,6 +1,6 @@
 """Ensembles: the probability of a word is the mean of the members' probabilities.
 
-B batch, K hypotheses per sentence, T target length, V vocabulary size.
+Sizes: B batch, K hypotheses per sentence, T target length, V vocabulary.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from nmt.layers import Likelihood, Network
 
-Parts = tuple[Any, ...]  # one memory, state or attention per member
+Parts = tuple[Any, ...]  # one memory, state or attention output per member
 
 
 class Ensemble(nn.Module):
     """p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x), with the interface of a `Network`.
 
-    The members share their vocabularies; everything else may differ. Attention weights and
+    The members must have the same vocabularies. Everything else may differ. Attention weights and
     log-normalisers are means over the members that have attention. So log α_ij + log Z_i is not the
     attention score e_ij of any member.
     """
@@ -44,7 +44,7 @@ class Ensemble(nn.Module):
         return memories, states
 
     def step(self, state: Parts, memory: Parts) -> tuple[Tensor, Parts]:
-        """Returns the log of the mean probabilities (B, K, V), which sum to 1 over V, and the attention."""
+        """Returns the log of the mean probabilities (B, K, V), and the attention outputs of the members."""
         parts = zip(self.networks, state, memory, strict=True)
         logits, attended = zip(*(m.step(*own) for m, *own in parts), strict=True)
         return mean_log_probability(logits), attended
@@ -54,12 +54,12 @@ class Ensemble(nn.Module):
         return tuple(member.advance(s, a, word) for member, s, a in parts)
 
     def logits(self, readouts: Parts) -> Tensor:
-        """Returns log of the mean probabilities (B, T, V), given the readouts of a `Likelihood`."""
+        """Returns the log of the mean probabilities (B, T, V) for the readouts of a `Likelihood`."""
         parts = zip(self.networks, readouts, strict=True)
         return mean_log_probability(member.logits(readout) for member, readout in parts)
 
     def forward(self, *words: Tensor) -> Likelihood:
-        """As `Network.forward`; the readouts are a tuple with one item per member."""
+        """Returns the same as `Network.forward`, but `readout` is a tuple with one item per member."""
         members = [member(*words) for member in self.networks]
         log_p = torch.stack([-each.nll for each in members]).logsumexp(0) - math.log(len(members))
         return Likelihood(
@@ -71,12 +71,12 @@ class Ensemble(nn.Module):
 
 
 def mean_log_probability(logits: Iterable[Tensor]) -> Tensor:
-    """Returns log of the mean over members of softmax(logits) (..., V)."""
+    """Returns the log of the mean probabilities (..., V), given the logits of each member."""
     members = [each.float().log_softmax(-1) for each in logits]
     return torch.stack(members).logsumexp(0) - math.log(len(members))
 
 
 def _mean(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Returns the mean of the items that are not None; None if all items are None."""
+    """Returns the mean of the items that are not None, or None if there are no such items."""
     known = [tensor.float() for tensor in tensors if tensor is not None]
     return torch.stack(known).mean(0) if known else None

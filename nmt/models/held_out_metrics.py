@@ -1,6 +1,6 @@
-"""The metrics of a validation or test, as sums that do not depend on the number of devices.
+"""The metrics of a validation or test. They do not depend on the number of devices.
 
-B batch, S source length, T target length.
+Sizes: B batch, S source length, T target length.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUMS = ("nll", "words", "sentences", "attended", *ATTENTION)
 
 
 class Sums(Metric):
-    """Keeps `size` sums in float64, over all calls of `update` and all devices."""
+    """Computes `size` sums in float64, over all calls of `update` and over all devices."""
 
     values: Tensor  # (size,)
 
@@ -35,7 +35,7 @@ class Sums(Metric):
         self.add_state("values", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, *numbers: Tensor) -> None:
-        """Adds scalar n to sum n. With fewer scalars than sums, the last sums do not change."""
+        """Adds `numbers[n]` to sum n. If there are fewer numbers than sums, the last sums do not change."""
         added = torch.stack([number.to(self.values) for number in numbers])
         self.values[: len(added)] += added
 
@@ -44,17 +44,17 @@ class Sums(Metric):
 
 
 class HeldOutMetrics(nn.Module):
-    """NLL, greedy BLEU by length, and attention statistics of one text.
+    """NLL, BLEU by length (greedy search), and attention statistics of one data set.
 
-    Each sentence is counted once, over all devices. `eos_weight` and `last_word_weight` are the mean
+    With several devices, each sentence is still counted once. `eos_weight` and `last_word_weight` are the mean
     attention weights on `</s>` and on the last source word. Both are high until attention is learnt.
 
     Args:
-        config: `evaluation`, `search.max_ratio` and the gold alignments of `data` are used.
-        name: `valid`, or `test/` and the name of a test set.
-        split: the text; `batch.rows` are indices into it. If None, only NLL and attention statistics
-            are measured.
-        translated: number of sentences to translate for BLEU, from the first on; None: all.
+        config: configuration. Only `evaluation`, `search.max_ratio` and `data` are used.
+        name: `valid`, or `test/NAME` for the test set NAME.
+        split: the sentence pairs of the data set. `batch.rows` contains indices of these pairs. If
+            None, BLEU and alignment error rate are not computed.
+        translated: how many of the first sentences are translated for BLEU. None means all sentences.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class HeldOutMetrics(nn.Module):
         self.alignment = ScoreByLength("alignment_error_rate", 6, [])
 
     def update(self, network: Network, batch: Batch, likelihood: Likelihood) -> None:
-        """Adds a batch, given the likelihood of its target sentences."""
+        """Adds a batch and the likelihood of its target sentences."""
         sums = [likelihood.nll.double().sum(), batch.words, torch.tensor(len(batch.rows))]
         if likelihood.weights is not None:
             sums += _attention_sums(likelihood.weights.float(), batch)
@@ -103,7 +103,7 @@ class HeldOutMetrics(nn.Module):
         return scores
 
     def _add_alignments(self, batch: Batch, weights: np.ndarray, split: Pairs) -> None:
-        """Compares the links of the attention with the gold alignment, where a sentence has one."""
+        """Compares attention with the gold alignment of each sentence that has one."""
         for row, sentence in zip(batch.rows.tolist(), weights, strict=True):
             pair = split[row]
             gold = gold_links(pair, self.text, f"data.{self.name.replace('/', '.')}")
@@ -137,7 +137,7 @@ class HeldOutMetrics(nn.Module):
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
-    """Returns the number of target symbols and the sums of the `ATTENTION` statistics, for weights (B, T, S)."""
+    """Returns the number of target symbols, and sums of the `ATTENTION` statistics of weights (B, T, S)."""
     last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
     shares = []
     for position in (last, (last - 1).clamp(min=0)):

@@ -45,7 +45,7 @@ def build_model(config: Config, source_size: int, target_size: int) -> Any:
 def build_network(config: Config, source_size: int, target_size: int) -> Network:
     """Returns the network of a configuration, with random weights (set the seed before the call).
 
-    Does not import Lightning, unless `model._target_` names a `Translator` of another package.
+    Lightning is imported only if `model._target_` names a `Translator` of another package.
 
     Raises:
         InputError: if a class that the configuration names cannot be found or built.
@@ -80,18 +80,18 @@ def assemble(config: Config, parts: Parts, target_size: int) -> Network:
 
 
 def rnnsearch(model: ModelConfig, source_size: int) -> Parts:
-    """Returns an encoder (bidirectional unless `model.encoder` names a class) and attention (section 3)."""
+    """Returns an encoder, which is bidirectional by default, and an `Attention` (section 3)."""
     encoder = make_encoder(model, source_size, BidirectionalEncoder)
     return encoder, make_attention(model, encoder.size)
 
 
 def rnnencdec(model: ModelConfig, source_size: int) -> Parts:
-    """Returns a forward encoder, and its last state as a fixed vector (section 2.1; Cho et al., 2014)."""
+    """Returns a forward encoder and a `FixedContext` (section 2.1; Cho et al., 2014)."""
     encoder = make_encoder(model, source_size, ForwardEncoder)
     if not isinstance(encoder, ForwardEncoder):
         raise InputError(
             f"encoder={type(encoder).__name__}: the fixed vector of RNNencdec is the last state of a "
-            "forward encoder; take encoder=forward"
+            "forward encoder; type encoder=forward"
         )
     return encoder, FixedContext(encoder.size)
 
@@ -100,7 +100,7 @@ PARTS = {"nmt.models.RNNsearch": rnnsearch, "nmt.models.RNNencdec": rnnencdec}
 
 
 def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -> Encoder:
-    """Creates the encoder that `model.encoder` names, or else a `default` encoder."""
+    """Creates an encoder of the class that `model.encoder` names, or of class `default` if it names none."""
     sizes = (source_size, model.embedding, model.hidden)
     unit = partial(make, "model.unit", model.unit, GatedUnit)
     options = {"dropout": model.dropout, "unit": unit}
@@ -109,7 +109,7 @@ def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -
 
 
 def make_attention(model: ModelConfig, annotation: int) -> Attention:
-    """Creates attention from `model.attention` and `model.scoring`; `annotation` is an annotation's size."""
+    """Creates the attention of `model.attention` and `model.scoring` for annotations of size `annotation`."""
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
     scorer = named_class("model.scoring", model.scoring, Additive)
@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """Creates an object of the class that a section names, with the section's other keys as arguments."""
+    """Instantiates the class that a section names, with the other keys of the section as arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)
@@ -132,7 +132,7 @@ def make(
 
 
 def named_class(where: str, section: dict[str, Any] | None, default: type[Any]) -> type[Any]:
-    """Returns the class that `_target_` of a section names; without `_target_`, returns `default`.
+    """Returns the class that a section names in `_target_`, or `default` if there is no `_target_`.
 
     Raises:
         InputError: if there is no such class.

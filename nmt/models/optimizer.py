@@ -1,7 +1,7 @@
 """Creates optimizers and learning-rate schedules from the classes that a configuration names.
 
-A schedule is called with the optimizer, its arguments from the configuration, and `updates` (the number
-of updates of the run) if its signature has that parameter. The schedule steps once per update.
+A schedule is called with the optimizer and its arguments from the configuration. If it has a parameter
+`updates`, it also gets the number of updates of the run. The schedule steps once per update.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FASTEST = {  # options that choose torch's fastest implementation of an optimize
 def make_optimizer(
     parameters: Iterable[Tensor], config: OptimizerConfig, updates: int, kernels: bool = False
 ) -> Any:
-    """Returns an optimizer and its schedule, which steps once per update, in Lightning's format.
+    """Returns an optimizer and its learning-rate schedule, in Lightning's format.
 
     With `kernels`, `FusedAdadelta` replaces `torch.optim.Adadelta` if it supports the parameters and
     options.
 
     Raises:
-        InputError: if a class does not exist or refuses its arguments.
+        InputError: if a class does not exist or does not accept its arguments.
     """
     target = config._target_
     # torch expects tuples, and a configuration has only lists
@@ -54,7 +54,8 @@ def make_optimizer(
 def replace_optimizer(checkpoint: dict[str, Any], made: dict[str, Any], same_class: bool) -> None:
     """Replaces the optimizer and schedule in a checkpoint by `made`, a result of `make_optimizer`.
 
-    The schedule advances to the checkpoint's update. With `same_class`, the stored optimizer state stays.
+    The new schedule takes as many steps as the checkpoint has updates. With `same_class`, the new optimizer
+    gets the stored state.
     """
     schedule = made["lr_scheduler"]["scheduler"]
     with warnings.catch_warnings():
@@ -80,7 +81,7 @@ def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
 
 
 def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
-    """Returns the learning-rate schedule; raises InputError as `make_optimizer` does."""
+    """Returns the learning-rate schedule. Raises InputError like `make_optimizer`."""
     own = dict(config.schedule)
     target = own.pop("_target_", None)
     with errors_naming(f"optimizer.schedule._target_={target}"):
@@ -91,14 +92,14 @@ def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -
 
 
 def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """Stays at `optimizer.lr` after warm-up."""
+    """Keeps the learning rate at `optimizer.lr` after warm-up."""
     return _warm(optimizer, warmup, lambda update: 1.0)
 
 
 def linear(
     optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
 ) -> LambdaLR:
-    """Stays at `optimizer.lr` for a share `decay_from` of the updates, then falls linearly to 0 at the last."""
+    """Keeps `optimizer.lr` for the first fraction `decay_from` of the updates, then decays linearly to 0."""
     if updates < 1:
         raise ValueError("needs trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)
@@ -110,10 +111,10 @@ def linear(
 
 
 def inverse_sqrt(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
-    """Reaches `optimizer.lr` at the end of warm-up, then falls as 1 / sqrt(update)."""
+    """Reaches `optimizer.lr` at the end of warm-up, then decays as 1 / sqrt(update)."""
     return _warm(optimizer, warmup, lambda update: (max(warmup, 1) / max(update + 1, 1)) ** 0.5)
 
 
 def _warm(optimizer: Optimizer, warmup: int, share: Callable[[int], float]) -> LambdaLR:
-    """Rises linearly to `optimizer.lr` in `warmup` updates, then is `share(update)` times `optimizer.lr`."""
+    """Warms up linearly for `warmup` updates, then multiplies `optimizer.lr` by `share(update)`."""
     return LambdaLR(optimizer, lambda n: (n + 1) / warmup if n < warmup else share(n))

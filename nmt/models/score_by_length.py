@@ -1,6 +1,6 @@
-"""Scores as a torchmetrics metric, exact for any number of processes.
+"""A torchmetrics metric for scores by sentence length, exact for any number of processes.
 
-Legend: B sentences per update, F statistics per sentence, N buckets.
+Sizes: B sentences per call of `update`, F statistics per sentence, N buckets.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,15 @@ from nmt.evaluation.scores.bleu import WIDTH
 
 
 class ScoreByLength(Metric):
-    """A score of all sentences and of each length bucket, from statistics of sentences.
+    """Computes a score of all sentences and of each length bucket, from statistics of each sentence.
 
-    The state holds the sums of these statistics for each bucket, over all calls of `update` and all
-    processes, in float64. Sums of integers are exact, so the result does not depend on which process
-    has which sentence.
+    The state has the sums of these statistics in float64, for each bucket. Sums of integers are exact,
+    so the result does not depend on which process has which sentence.
 
     Args:
         score: key of a score, such as `alignment_error_rate`.
         width: F, the number of statistics per sentence that this score needs.
-        edges: maximum length of each bucket; longer sentences form a last, open bucket.
+        edges: maximum length of each bucket. Longer sentences are in one last bucket.
 
     >>> metric = ScoreByLength(edges=[10, 20])
     >>> metric.update(torch.tensor([[6, 4, 2, 1, 7, 6, 5, 4, 7, 8]]), torch.tensor([9]))
@@ -52,7 +51,7 @@ class ScoreByLength(Metric):
         self.add_state("sentences", zeros[:, 0].clone(), dist_reduce_fx="sum")
 
     def update(self, statistics: Tensor, lengths: Tensor) -> None:
-        """Adds B sentences: their statistics (B, F), and their lengths (B,), which select the buckets."""
+        """Adds B sentences with statistics (B, F). Their lengths (B,) select the buckets."""
         rows = torch.from_numpy(assign(lengths.cpu().numpy(), self.edges)).to(self.sums.device)
         self.sums.index_add_(0, rows, statistics.to(self.sums))
         self.sentences.index_add_(0, rows, torch.ones_like(rows).to(self.sentences))

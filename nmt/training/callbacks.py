@@ -1,4 +1,4 @@
-"""Callbacks: seeds per batch, attention heatmaps, checks of monitors, resumed results, signals."""
+"""Callbacks for random seeds, attention heatmaps, monitored metrics, resumed runs and signals."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 from nmt.utils.errors import InputError
 
-SHOWN = 4  # number of development pairs whose attention is drawn at each validation
+SHOWN = 4  # number of development pairs with a heatmap at each validation
 
 
 class Seeds(pl.Callback):
-    """Sets the random seed of each micro-batch from its number, so that restarts do not change dropout."""
+    """Seeds each micro-batch from its number, so that a resumed run uses the same dropout masks."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -38,10 +38,10 @@ class Seeds(pl.Callback):
 
 
 class Heatmaps(pl.Callback):
-    """Logs attention heatmaps (teacher forcing) at each validation, always of the same development pairs.
+    """Logs attention heatmaps of the same development pairs at each validation (teacher forcing).
 
     Args:
-        edges: maximum source words of each length bucket; pairs are chosen from the buckets in turn.
+        edges: maximum source length of each bucket. Pairs are chosen from the buckets in turn.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:
@@ -90,13 +90,13 @@ class Heatmaps(pl.Callback):
 
 
 class CheckMonitors(pl.Callback):
-    """Refuses a callback that monitors a metric which no validation logs, before the first update.
+    """Raises InputError before the first update if a callback monitors a metric that no validation logs.
 
-    Metrics `train/…` and `lr-…` are not checked: they are logged in training, which has not begun yet.
+    Metrics `train/…` and `lr-…` are not checked, because they are logged only during training.
     Lightning's ModelCheckpoint can monitor `step` and `epoch`, although nothing logs them.
 
     Args:
-        callbacks: section `callbacks` of the configuration.
+        callbacks: the section `callbacks` of the configuration.
     """
 
     def __init__(self, callbacks: Mapping[str, Any]) -> None:
@@ -110,13 +110,13 @@ class CheckMonitors(pl.Callback):
             if monitor not in [*logged, "step", "epoch"]:
                 near = difflib.get_close_matches(monitor, logged, n=3, cutoff=0.3)
                 raise InputError(
-                    f"callbacks.{name}.monitor={monitor}: no validation logs it; logged are "
+                    f"callbacks.{name}.monitor={monitor}: no validation logs it; choose from "
                     f"{', '.join(near or logged)}"
                 )
 
 
 class RenameResults(pl.Callback):
-    """Renames the results.json of a finished run that is resumed, since the run is unfinished again."""
+    """Renames results.json when a finished run is resumed, because the run is then unfinished again."""
 
     def __init__(self, results: Path) -> None:
         self.results = results
@@ -129,7 +129,7 @@ class RenameResults(pl.Callback):
 class StopOnSignal(pl.Callback):
     """Writes `last.ckpt` and ends the run if any rank has received a signal.
 
-    A run on one device checks after every update, a run on several devices every `log_every_n_steps` updates.
+    Checks after every update, or every `log_every_n_steps` updates if there are several devices.
 
     Args:
         stop: handles the signals.
@@ -149,7 +149,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation, check only at the next batch, when the validation's checkpoint has been written.
+        # After a validation, check at the next batch, because its checkpoint has been written by then.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

@@ -14,11 +14,11 @@ from nmt.utils.files import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Unlike Lightning's checkpoint plugin, writes to a temporary file, then renames this file.
+    """Writes each checkpoint to a temporary file, then renames this file.
 
-    A kill or a full disk never damages the previous checkpoint. After a validation with the best score
-    so far, best.ckpt and last.ckpt hold the same training state. The second file is then a hard link to
-    the first. Replacing one file does not change the other, since no file is changed in place.
+    If the process is killed or the disk is full, the previous checkpoint is still intact. After a
+    validation with a new best score, best.ckpt and last.ckpt have the same content. The file that is
+    written second is then a hard link to the first. A later checkpoint replaces only one of the two links.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Trains the model of a run: creates callbacks and Trainer, runs the updates, returns the outcome."""
+"""Trains the model of a run: creates the callbacks and the Trainer, trains, and returns the outcome."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-FAILED_GPU = re.compile(  # GPU failures, except lack of memory and a GPU too old for this PyTorch
+FAILED_GPU = re.compile(  # GPU errors other than lack of memory or an unsupported GPU
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
@@ -61,7 +61,7 @@ class Training:
     The constructor creates the callbacks and the Trainer, and raises InputError for wrong settings.
 
     Args:
-        run: the run; the constructor sets `run.trainer`.
+        run: the run to train. The constructor sets `run.trainer`.
         stop: handles signals.
 
     Attributes:
@@ -82,7 +82,7 @@ class Training:
             CheckMonitors(config.callbacks),
             StopOnSignal(stop, folder.last),
         ]
-        # Refuses a missing class now: model and optimizer are built only after the text is prepared.
+        # Check now that the classes exist, because they are used only after the text is prepared.
         target_of("model", vars(config.model))
         for name in ("encoder", "unit", "attention", "scoring"):
             settings = getattr(config.model, name) or {}
@@ -95,7 +95,7 @@ class Training:
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
-        """Trains up to the last update. Signals take effect between updates."""
+        """Trains until the last update. Signals stop the training only between updates."""
         run = self.run
         trainer = self.trainer
         config = self.run.config
@@ -114,22 +114,22 @@ class Training:
         is_copied = path not in (None, run.folder.last, run.folder.best)
         self.record.continues = is_extended or is_copied
         if run.checkpoint and config.trainer.get("fast_dev_run"):
-            # Lightning counts the batches of fast_dev_run from the start of the training
+            # Lightning's `max_steps` for fast_dev_run does not include the updates before the checkpoint.
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update
             trainer.fit_loop.max_epochs = -1
         try:
             with self.stop.deferring():
-                # `weights_only` is passed to torch.load; Lightning restores the optimizer, too
+                # `weights_only` is an argument of torch.load. Lightning restores the optimizer, too.
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException as error:
-            if isinstance(error, MisconfigurationException):  # such as a monitor that is not logged
+            if isinstance(error, MisconfigurationException):  # e.g. a monitored metric is missing
                 raise InputError(first_line(error)) from error
             if isinstance(error, RuntimeError) and FAILED_GPU.search(str(error)):
                 raise RunError(self._gpu_failure(error)) from error
             raise
 
     def _gpu_failure(self, error: BaseException) -> str:
-        """Returns the message for an error after which this process cannot use the GPU."""
+        """Returns the error message for a GPU that this process cannot use any more."""
         begun = self.run.folder.last.is_file()
         again = f"resume={self.run.folder.path}" if begun else "the same command"
         return (
@@ -140,15 +140,15 @@ class Training:
     def finish(self) -> tuple[Model, dict[str, Any]]:
         """Returns the trained model and its outcome.
 
-        The model is that of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome holds the
-        entries `train`, `valid` and `history` of results.json. The outcome and the dictionary learnt from
-        the attention are added to the checkpoint.
+        The model has the weights of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome has
+        the entries `train`, `valid` and `history` of results.json. The outcome is stored in this checkpoint,
+        with a dictionary that is learnt from the attention.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
         checkpoint = read_checkpoint(path, user_code(config))
         self.model.load_state_dict(checkpoint.weights)
-        self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
+        self.trainer.strategy.barrier()  # all ranks must read the file before rank 0 changes it
         settings = config.evaluation
         text = self.text
         pairs = self.text.train
@@ -160,14 +160,14 @@ class Training:
             title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
         # The dictionary translates unknown words. It is learnt even if `search.replace_unk` is `none`,
-        # since a user can set that key later. Learning it needs attention; subword models have no
-        # unknown words.
+        # because this key can be changed later. Without attention no dictionary can be learnt. Subword
+        # models do not need a dictionary.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"
             dictionary = self._on_sample(title, learn_dictionary, model, rows)
             words = counted(len(dictionary), "source word")
-            log.info("dictionary from attention: %s, from %s", words, counted(len(rows), "pair"))
+            log.info("attention dictionary: %s, learnt from %s", words, counted(len(rows), "pair"))
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
         outcome = {"train": train, "valid": valid, "history": history}
@@ -176,7 +176,7 @@ class Training:
         return dataclasses.replace(model, dictionary=dictionary), outcome
 
     def best_score(self) -> float | None:
-        """Returns the monitored score of the best checkpoint; None before the first validation."""
+        """Returns the monitored score of the best checkpoint, or None before the first validation."""
         for each in self.trainer.checkpoint_callbacks:
             if isinstance(each, ModelCheckpoint) and each.best_model_score is not None:
                 return float(each.best_model_score)
@@ -217,7 +217,7 @@ class Training:
 
 
 def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
-    """Returns a line about the model, the updates and the device of a training run."""
+    """Returns a log line about the model, the updates and the device of a training run."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
@@ -237,9 +237,9 @@ def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
 
 
 def reason_for_cpu(accelerator: str, device: torch.device) -> str:
-    """Returns the end of a log line that says why no GPU is used; empty if a GPU is used.
+    """Returns the reason why no GPU is used, as the end of a log line. It is empty if a GPU is used.
 
-    `trainer=cpu` must not touch a GPU, which another process may occupy.
+    With `trainer=cpu`, the GPU is not tested, because another process may be using it.
     """
     if device.type == "cuda":
         return ""

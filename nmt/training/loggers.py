@@ -18,20 +18,20 @@ from nmt.utils.files import write_text
 
 log = logging.getLogger(__name__)
 
-MAX_NAME = 128  # characters in the name of a W&B run or group
-MAX_TAG = 64  # characters in a W&B tag
+MAX_NAME = 128  # maximum characters in the name of a W&B run or group
+MAX_TAG = 64  # maximum characters in a W&B tag
 FLUSH_S = 0.1  # seconds between W&B's writes to disk
 
 
 def make_loggers(config: Config, folder: Path) -> list[Logger]:
     """Creates the loggers of the section `logger`.
 
-    Sets the arguments that the configuration does not set: `save_dir`, the names of folders, and for W&B
+    Adds defaults for missing arguments: `save_dir`, the names of folders, and for W&B
     `id`, `resume`, `project`, `name`, `group`, `tags`, `job_type` and `settings`. The W&B id is stored in
     the run's folder, so that a resumed run continues its W&B run.
 
     Raises:
-        InputError: if a section is not a logger or fails to instantiate, or if W&B is online without a key.
+        InputError: if a section is not a logger or cannot be instantiated, or if W&B is online and has no key.
     """
     loggers: list[Logger] = []
     for name, settings in config.logger.items():
@@ -46,7 +46,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
             given |= wandb_options(config, folder, given)
         elif code is TensorBoardLogger:
             if not find_spec("tensorboard"):
-                raise InputError(f"{key}: not installed; type uv sync --extra tensorboard")
+                raise InputError(f"{key}: TensorBoard is missing; type uv sync --extra tensorboard")
             given = {"name": "", "version": "tensorboard", "default_hp_metric": False} | given
         elif code is CSVLogger:
             given = {"name": "csv"} | given
@@ -58,7 +58,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
 
 
 def connect(logger: Logger) -> None:
-    """Starts the W&B run. It is offline if W&B's server cannot be reached: logging never stops a training."""
+    """Starts the W&B run. If W&B's server cannot be reached, the run is logged offline."""
     if not isinstance(logger, WandbLogger):
         return
     import wandb
@@ -68,24 +68,24 @@ def connect(logger: Logger) -> None:
         _ = logger.experiment
     except CommError as error:
         log.warning(
-            "W&B: %s; logging offline, `wandb sync %s/wandb/offline-run-*` sends it later",
+            "W&B: %s; logging offline; to upload the run later, type `wandb sync %s/wandb/offline-run-*`",
             first_line(error),
             logger.save_dir,
         )
-        wandb.teardown()  # W&B's process still uses the id of the run
+        wandb.teardown()  # otherwise W&B's process would still use the id of the run
         logger._offline = True
         logger._wandb_init |= {"mode": "offline", "resume": None}
         _ = logger.experiment
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a WandbLogger that nmt sets; values of `given` take precedence."""
+    """Returns the arguments of a WandbLogger that nmt sets. Values of `given` take precedence."""
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
     name = f"{config.name}, seed {config.seed}"[:MAX_NAME]
     group = (sweep_folder() or "")[-MAX_NAME:]
-    # if the run is killed, all that W&B's own process has not yet written is lost
+    # write often, because a killed run loses what W&B's process has not yet written
     settings = {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}
     return {
         "id": given.get("id") or run_id(folder),
@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id stored in a run's folder; if none is stored, stores the sweep agent's or a random id."""
+    """Returns the W&B id in a run's folder. If there is none, stores the id of the sweep agent or a random id."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

@@ -13,10 +13,10 @@ Result = TypeVar("Result")
 
 
 def on_every_rank(trainer: pl.Trainer, model: nn.Module, work: Callable[[], Result]) -> Result:
-    """Runs `work` on every rank, as `Trainer.test` runs its loop. Returns the result of this rank.
+    """Runs `work` on every rank in the same way as `Trainer.test`, and returns this rank's result.
 
-    Launches the other ranks if necessary. The model is on this rank's device and in evaluation mode,
-    matrix products run in the trainer's precision, and no gradients are computed.
+    Launches the other ranks if necessary. Moves the model to this rank's device and sets it to evaluation
+    mode. `work` runs with the trainer's precision and without gradients.
     """
 
     def run() -> Result:

@@ -19,7 +19,7 @@ from nmt.utils.files import sha256
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
-    """Returns the outcome stored in the checkpoint, and the checkpoints, device and precision of this evaluation."""
+    """Returns the outcome in the checkpoint, with the checkpoints, device and precision of this evaluation."""
     checkpoint, trainer = run.checkpoint, run.trainer
     assert checkpoint is not None
     assert trainer is not None
@@ -44,8 +44,8 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
 
     Args:
         run: the run.
-        described: entries about the training (`train`, `valid`, `history`) and the model (as
-            `describe_model` returns them).
+        described: entries about the training (`train`, `valid`, `history`) and about the model (see
+            `describe_model`).
     """
     config = run.config
     return {
@@ -80,7 +80,7 @@ def describe_model(model: Model) -> dict[str, Any]:
 def rerun_command(overrides: Sequence[str]) -> str:
     """Returns the command that repeats a run in a new folder.
 
-    The run may be a sweep job or a resumed run. Hydra's own settings are left out, except the search path.
+    This also works for a sweep job or a resumed run. Hydra's own settings except the search path are left out.
     """
     hydra = HydraConfig.get()
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]

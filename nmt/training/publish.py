@@ -44,7 +44,7 @@ def publish(
         folder: run folder.
         config: configuration of the run.
         about: the content of results.json, without the scores.
-        evaluated: returned by `nmt.inference.test_sets.evaluate`.
+        evaluated: the result of `nmt.inference.test_sets.evaluate`.
         loggers: loggers that get the results.
     """
     if rank():
@@ -65,7 +65,7 @@ def publish(
     )
     try:
         _show(run, config, loggers, shown)
-    except Exception as error:  # the results of a training are worth more than their page
+    except Exception as error:  # write results.json even if the figures or the page fail
         full = full_disk(error)
         failed = "figures, page and logging: failed%s; continuing without"
         log.error(failed, f" ({full})" if full else "", exc_info=None if full else error)

@@ -19,22 +19,22 @@ from nmt.utils.environment import rank
 from nmt.utils.errors import RunError, describe_exit, exit_at_once
 
 POLL_S = 0.2  # seconds between checks for signals and failed ranks
-ENDING_S = 3  # seconds that a rank has to end by itself after the failure of another rank
+ENDING_S = 3  # seconds for a rank to report its own error after another rank has failed
 
 
 class RankLauncher(_SubprocessScriptLauncher):
-    """Lightning's launcher, but a failure of one rank ends the run with a message.
+    """Launches ranks like Lightning, but ends the run with a message if one rank fails.
 
-    Lightning's launcher kills rank 0 without a message. It also changes the number of torch's threads,
-    which the key `threads` sets.
+    Lightning's launcher kills rank 0 without a message. It also overrides the number of torch's
+    threads, which the key `threads` sets.
 
-    While a rank waits for the other ranks to join, it runs C++ code, in which Python cannot call signal
-    handlers. Until all ranks have joined, a thread therefore ends the process upon a signal; there is
-    nothing to save yet.
+    While a rank waits for the other ranks to join, it runs C++ code, so Python cannot call signal
+    handlers. Until all ranks have joined, a thread therefore waits for a signal and ends the process.
+    At this time there is nothing to save.
 
     Args:
         strategy: the Trainer's strategy.
-        stop: handles signals; with None, the launcher leaves signals alone.
+        stop: handles signals. With None, the launcher does not handle signals.
     """
 
     def __init__(self, strategy: Any, stop: Stop | None) -> None:
@@ -74,7 +74,7 @@ class RankLauncher(_SubprocessScriptLauncher):
             return function(*args, **kwargs)
         except BaseException as error:
             self._ending = True
-            if isinstance(error, RuntimeError):  # such as a connection that a failed rank closed
+            if isinstance(error, RuntimeError):  # perhaps a failed rank closed the connection
                 end = time.monotonic() + ENDING_S
                 while not (failure := self._failure()) and self.procs and time.monotonic() < end:
                     time.sleep(POLL_S)
@@ -83,14 +83,14 @@ class RankLauncher(_SubprocessScriptLauncher):
             raise
         finally:
             if self._ending:
-                self.kill(signal.SIGKILL)  # otherwise the other ranks wait for this one
+                self.kill(signal.SIGKILL)  # otherwise the other ranks would wait forever
 
     def _watch(self, received: int) -> None:
-        """Ends this process if another rank has failed, or upon a signal before all ranks have joined."""
+        """Ends this process if another rank fails, or if a signal arrives before all ranks have joined."""
         while not self._ending:
             if select.select([received], [], [], POLL_S)[0]:
                 number = os.read(received, 1)[0]
-                time.sleep(POLL_S)  # unless C++ code is running, the signal handler ends the run
+                time.sleep(POLL_S)  # gives the signal handler time to end the run
                 waits = not torch.distributed.is_initialized() and not self._ending
                 if self.stop and number in SIGNALS and waits and not self.stop.ended:
                     self.kill(signal.SIGKILL)
@@ -104,7 +104,7 @@ class RankLauncher(_SubprocessScriptLauncher):
                     exit_at_once(1, failure)
 
     def _failure(self) -> str:
-        """Returns which rank has failed and how, for the first failed rank; empty if none has failed."""
+        """Describes the failure of the first failed rank. Returns an empty string if no rank has failed."""
         first = self.cluster_environment.node_rank() * self.num_processes
         for number, process in enumerate(self.procs, first + 1):
             if code := process.poll():

@@ -1,7 +1,7 @@
 """Logs what Lightning does not log by itself: heatmaps, scores, figures and the page.
 
-W&B gets all of these. TensorBoard gets scores and images, other Lightning loggers get only scores. A
-logger that fails (no network, a full disk) causes a warning and never stops a training.
+W&B gets all of these. TensorBoard gets scores and images. Other Lightning loggers get only scores. A
+logger that fails (no network, a full disk) causes a warning and does not stop the training.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def warn_on_error(doing: str) -> Iterator[None]:
 
 
 def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int) -> None:
-    """Logs the attention on some sentences at a validation.
+    """Logs heatmaps of the attention on some sentences at a validation.
 
     Args:
-        rows: `id`, `source` and `target` (symbols with `</s>`) and `weights` (T, S).
+        rows: records with `id`, `source` and `target` (symbols, with `</s>`), and `weights` (T, S).
         update: number of updates at the validation.
     """
     takers = [logger for logger in loggers if isinstance(logger, TensorBoardLogger | WandbLogger)]
@@ -74,12 +74,12 @@ def _rendered(figure: Figure) -> Image.Image:
 def log_run(
     loggers: Iterable[Logger], comparison: Comparison, figures: Iterable[Path], page: Path | None
 ) -> None:
-    """Logs the results of a run, once: curves over length, summary, scores, figures and page.
+    """Logs the results of a finished run: curves over length, summary, scores, figures and page.
 
     Args:
-        comparison: comparison of only this run.
+        comparison: a comparison that contains only this run.
         figures: files of figures; only PNG files are logged.
-        page: the run's own page.
+        page: the HTML page of the run.
     """
     (run,) = comparison.runs
     update = int((run.results.get("train") or {}).get("updates") or 0)
@@ -95,13 +95,13 @@ def log_run(
 
 
 def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None) -> None:
-    """Logs everything except images. The x axis of the curves over length is the length."""
+    """Logs everything except images. Curves over length have the sentence length on the x axis."""
     import wandb
 
     rows = length_curves(comparison)
     logger.experiment.define_metric(LENGTH, summary="none")
     for key in {key for row in rows for key in row} - {LENGTH}:
-        # replaces WandbLogger's rule for all metrics; the last value of a curve is not a summary
+        # replaces WandbLogger's default x axis, and keeps the last value out of the summary
         logger.experiment.define_metric(key, step_metric=LENGTH, step_sync=False, summary="none")
     for row in rows:
         logger.experiment.log(row)
@@ -111,12 +111,12 @@ def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None
     cells = scores.where(scores.notna(), None).to_numpy().tolist()
     logger.log_table(SCORES, list(COLUMNS), cells)
     if page is not None:
-        # inject=False: otherwise W&B adds a style sheet from its servers
+        # by default, W&B would inject a style sheet from its servers
         logger.experiment.log({PAGE: wandb.Html(page, inject=False)})
 
 
 def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
-    """Logs curves and summary. For TensorBoard, the step of a curve over length is the length."""
+    """Logs curves and summary. In TensorBoard, curves over length have the sentence length as step."""
     for row in length_curves(comparison):
         step = int(row.pop(LENGTH)) if isinstance(logger, TensorBoardLogger) else update
         logger.log_metrics(row, step=step)

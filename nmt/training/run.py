@@ -1,4 +1,4 @@
-"""Creates a `Run`: its configuration, checkpoint, folder, text and loggers."""
+"""Creates a `Run` with its configuration, checkpoint, folder, text and loggers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from nmt.utils.text import as_list
 log = logging.getLogger(__name__)
 
 WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name output folders
-BELOW = ("filename", "name", "version", "sub_dir")  # names of files and folders in these folders
+BELOW = ("filename", "name", "version", "sub_dir")  # arguments that name paths inside these folders
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RunFolder:
     Attributes:
         last: the checkpoint to resume from.
         best: the checkpoint to test.
-        results: results.json; it exists once the run is finished.
+        results: results.json, which exists only after the run has finished.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class RunFolder:
         return cls(path, kept / "last.ckpt", kept / "best.ckpt", path / results.FILE)
 
     def refuse_used(self) -> None:
-        """Refuses a folder that already contains a run: raises InputError on rank 0."""
+        """Raises InputError on rank 0 if the folder already contains a run."""
         used = [path for path in (self.results, self.last, self.best) if path.exists()]
         if used and rank() == 0:
             raise InputError(
@@ -77,15 +77,15 @@ class Run:
     """The state that the steps of a run share.
 
     Attributes:
-        config: the validated configuration; its `threads` is the number in use.
+        config: the validated configuration. `threads` is the number of threads in use.
         folder: the folder that the run writes to.
         overrides: Hydra overrides. Those of a resumed run include its original overrides.
         checkpoint: the checkpoint to resume or evaluate; None for a new training run.
         others: the checkpoints of the other members, if an ensemble is evaluated.
-        initial: the checkpoint with the first weights and the vocabularies of a new training run, if any.
-        loggers: Lightning's loggers, which log the scores.
-        trainer: Lightning's Trainer; None until it is built.
-        text: the prepared text of a training, set by `prepare_text`. None for an evaluation.
+        initial: the checkpoint from which a new training run takes weights and vocabularies, or None.
+        loggers: the loggers that log the scores.
+        trainer: Lightning's Trainer, or None before it is built.
+        text: the prepared text of a training run, which `prepare_text` sets. None for an evaluation.
         commit: the commit of the code when the run was started or resumed; None if unknown.
     """
 
@@ -108,8 +108,8 @@ class Run:
     def __post_init__(self) -> None:
         config = self.config
         trainer = self.config.trainer
-        choose_scores(config.evaluation.scores)  # refuses an unknown score before the training
-        # On a CPU the processes of a run share the cores, and devices=auto means one process.
+        choose_scores(config.evaluation.scores)  # fail early if a score is unknown
+        # On a CPU, the processes of a run share the cores, and devices=auto starts one process.
         processes = trainer["devices"] if isinstance(trainer["devices"], int) else 1
         config.threads = set_threads(
             config.threads, trainer["accelerator"], config.model.hidden, processes
@@ -121,7 +121,7 @@ class Run:
         """Prepares the data, or loads it from the cache.
 
         Raises:
-            InputError: if `prepare` raises it, or if the text differs from the text of the checkpoint.
+            InputError: if the text is invalid (see `prepare`), or if it differs from the checkpoint's text.
         """
         config = self.config
         vocabularies = None
@@ -133,14 +133,14 @@ class Run:
         self.text = text
         if self.checkpoint is not None and self.checkpoint.about["fingerprint"] != text.fingerprint:
             raise InputError(
-                "the training or development text differs from the checkpoint's; restore it, or start a "
-                "new run"
+                "the training or development text differs from the checkpoint's; restore the text, or "
+                "start a new run"
             )
         return text
 
     @contextlib.contextmanager
     def logging_run(self) -> Iterator[None]:
-        """Logs the configuration, and closes W&B's run at the end."""
+        """Logs the configuration at the start, and closes W&B's run at the end."""
         exit_code = 1
         try:
             for each in self.loggers:
@@ -184,7 +184,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
     stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
-    # With resume=auto, the user repeats the original command: every key must agree with the checkpoint.
+    # With resume=auto, the user repeats the original command, so its keys must agree with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
     last = config.trainer["max_steps"]
@@ -195,7 +195,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     ):
         raise InputError(
             f"ckpt_path={path}: its training ended at update {checkpoint.update} of {last}; type "
-            f"trainer.max_steps=N to train on, or nmt.evaluate checkpoint={path} to test it"
+            f"trainer.max_steps=N to continue it, or nmt.evaluate checkpoint={path} to test it"
         )
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["overrides"]) or "none")
@@ -205,25 +205,25 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
 def refuse_outside(
     config: TrainConfig, composed: TrainConfig, folder: Path, overrides: Sequence[str]
 ) -> None:
-    """Refuses folders outside the run's folder that only the checkpoint names.
+    """Refuses a folder outside the run's folder if the checkpoint names it and the user does not.
 
-    Somebody else may have written the checkpoint.
+    The checkpoint may come from someone else, so it must not choose where files are written.
 
     Raises:
-        InputError: if the user has neither typed the key of such a folder nor set the same value in `composed`.
+        InputError: if such a folder is neither set in `overrides` nor the same in `composed`.
     """
     typed = [override_key(word) for word in overrides]
     own = outside(composed, folder)
     for path, value in outside(config, folder).items():
         if value != own.get(path) and not is_within(path, typed):
             raise InputError(
-                f"{path}={value}: the checkpoint names a folder outside the run; type "
-                f"{path}=FOLDER to choose one"
+                f"{path}={value}: the checkpoint names a folder outside the run's folder; "
+                f"type {path}=FOLDER to choose one"
             )
 
 
 def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
-    """Returns the keys of callbacks, loggers and Trainer that name paths outside the run's folder."""
+    """Returns the settings of callbacks, loggers and Trainer that are paths outside the run's folder."""
     found = {}
     for section in ("callbacks", "logger", "trainer"):
         for path, value in flatten({section: getattr(config, section)}).items():
@@ -239,7 +239,7 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
     """Refuses initial weights whose model, vocabularies or languages differ from those of `config`.
 
     Raises:
-        InputError: if a key differs; names every such key, with the value that the weights need.
+        InputError: if a key differs. The message names all such keys, with the values that the weights need.
     """
     needed = [
         f"{path}={json.dumps(needs)}"
@@ -254,23 +254,23 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
-    """Returns the path of the checkpoint that `resume` or `ckpt_path` names; None for a new run.
+    """Returns the path of the checkpoint to resume from, or None for a new run.
 
     Raises:
-        InputError: if `resume` names another folder or has no checkpoint, or if the folder of a new run
-            already contains a run.
+        InputError: if `resume` names another folder or a folder without a checkpoint, or if the folder
+            of a new run already contains a run.
     """
     resume = composed.resume
     if resume not in (None, "auto") and Path(resume).resolve() != folder.path.resolve():
         raise InputError(
             f"resume={resume}: a run resumes in its own folder; leave out hydra.run.dir"
         )
-    # The first validation writes best.ckpt, then last.ckpt: a kill in between leaves only best.ckpt.
+    # If a run is killed in its first validation, it may have best.ckpt without last.ckpt.
     kept = [path for path in (folder.last, folder.best) if path.is_file()]
     if resume is not None and kept:
         return kept[0]
     if resume not in (None, "auto"):
-        raise InputError(f"resume={resume}: no checkpoint {folder.last}")
+        raise InputError(f"resume={resume}: there is no checkpoint {folder.last}")
     folder.refuse_used()
     return None if composed.ckpt_path is None else Path(composed.ckpt_path)
 
@@ -295,7 +295,7 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
 
 
 def make_baseline_run(composed: Config) -> Run:
-    """Creates the run of a phrase-based system; raises InputError if its folder contains a run."""
+    """Creates the run of a phrase-based system. Raises InputError if its folder already contains a run."""
     quieten()
     folder = RunFolder.of_this_command()
     folder.refuse_used()
@@ -303,16 +303,16 @@ def make_baseline_run(composed: Config) -> Run:
 
 
 def is_asked_for(record: logging.LogRecord) -> bool:
-    """Tells whether a log record comes from a callback (Lightning's, too) or from code outside Lightning."""
+    """Whether a log record comes from any callback, or from code outside Lightning."""
     file = Path(record.pathname)
     lightning = {*map(Path, [*pl.__path__, *lightning_fabric.__path__])}
     return file.parent.name == "callbacks" or lightning.isdisjoint(file.parents)
 
 
 def quieten() -> None:
-    """Silences Lightning's info messages, warnings about intended settings, and info messages of ranks above 0.
+    """Hides Lightning's info messages, some harmless warnings, and info messages of ranks other than 0.
 
-    Messages of profilers, callbacks and the user's own code are kept.
+    Messages of profilers, callbacks and user code are still shown.
     """
     if rank():
         logging.getLogger("nmt").setLevel(logging.WARNING)

@@ -1,13 +1,13 @@
 """Handles signals that stop a run. The run is saved between two updates and can be resumed.
 
 SIGTERM (batch systems, `kill`), SIGUSR1 (SLURM's warning before a time limit) and Ctrl-C are handled.
-During training a signal takes effect between updates. At any other time the run ends at once, since
-everything worth keeping is on disk. While the ranks of a run join, `nmt.training.rank_launcher` ends the
-run upon a signal. A Ctrl-C after an earlier signal ends the run at once.
+During training, a signal stops the run between two updates. At any other time the run ends at once,
+because there is nothing to save. Until all ranks have joined, `nmt.training.rank_launcher` handles the
+signals. A Ctrl-C after an earlier signal always ends the run at once.
 
-A SLURM job is requeued after SIGUSR1, and after the SIGTERM of a preemption. SLURM gives a
-preempted job the time `GraceTime`, then kills and requeues it. If the job ends within this time, SLURM
-marks it as failed and does not requeue it. So the run requeues its job itself.
+After SIGUSR1, and after the SIGTERM of a preemption, the run requeues its own SLURM job. SLURM itself
+kills and requeues a preempted job only after the time `GraceTime`. If the job ends earlier, SLURM marks
+it as failed and does not requeue it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Stop:
 
     Attributes:
         number: the number of the signal that was received, or 0.
-        importing: whether modules are being imported; a signal then ends the process without an exception.
-        deferred: whether a signal is only stored in `number`, for the training loop to check.
-        ended: whether the run is already ending, so that further signals are ignored.
+        importing: whether modules are being imported. A signal then ends the process without an exception.
+        deferred: whether a signal is only stored in `number`. The training loop then checks `number`.
+        ended: whether the run is already ending. Further signals are then ignored.
         trusted: code outside nmt that the checkpoint needs. The resume command names this code in `trust`.
-        folders: overrides of folders outside the run, which the resume command has to name again.
+        folders: overrides that name folders outside the run's folder. The resume command repeats them.
     """
 
     def __init__(self, folder: Path, *, requeue: bool = False) -> None:
@@ -58,7 +58,7 @@ class Stop:
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
-        """Defers signals in this context. Raises `Interrupted` on exit if a signal was received."""
+        """Defers signals until the end of this context, which raises `Interrupted` if there was a signal."""
         self.deferred = True
         try:
             yield
@@ -68,7 +68,7 @@ class Stop:
             raise self.interrupted(self.number)
 
     def interrupted(self, number: int) -> Interrupted:
-        """Returns the exception that ends the run, with the command that resumes it."""
+        """Returns the exception that ends the run. Its message contains the command that resumes the run."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             overrides = [f"resume={quoted(str(self._folder))}"]
@@ -79,9 +79,9 @@ class Stop:
         return Interrupted(f"stopped by {name} before the first checkpoint", number)
 
     def install(self) -> dict[signal.Signals, Any]:
-        """Installs the handlers; returns the previous handlers.
+        """Installs the signal handlers, and returns the previous handlers.
 
-        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it; the other ranks learn of it
+        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it. The other ranks notice it
         at their next check for signals.
         """
         handlers: dict[signal.Signals, Any] = dict.fromkeys(SIGNALS, self.handle)
@@ -92,16 +92,16 @@ class Stop:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Stores a signal if signals are deferred.
 
-        Raises `Interrupted` if signals are not deferred, or for a Ctrl-C after an earlier signal.
+        Raises `Interrupted` if signals are not deferred, or if a Ctrl-C follows an earlier signal.
         """
         if os.getpid() != self._process:
-            return  # a forked worker: Ctrl-C reaches it, too, but the main process handles it
+            return  # a forked worker ignores signals, because the main process handles them
         if self.ended:
             return
         repeated = self.number and number == signal.SIGINT  # a Ctrl-C after an earlier signal
         self.number = number
         if self.importing:
-            self.exit(number)  # libraries catch exceptions during their imports
+            self.exit(number)  # libraries may catch exceptions while they are imported
         if repeated or not self.deferred:
             raise self.interrupted(number)
         log.warning("%s received; the run will stop soon", signal.Signals(number).name)
@@ -115,15 +115,15 @@ class Stop:
         exit_at_once(code, f"{prefix}{self.interrupted(number)}")
 
     def requeue(self, number: int) -> None:
-        """Requeues this SLURM job after SIGUSR1 or a preemption, if the constructor's `requeue` was true."""
-        self.ended = True  # SLURM sends SIGTERM to a job that is requeued
+        """Requeues this SLURM job after SIGUSR1 or a preemption, if `Stop` was created with `requeue=True`."""
+        self.ended = True  # requeueing sends SIGTERM, which must be ignored
         if "SLURM_JOB_ID" in os.environ and rank() == 0:
             warned = number == signal.SIGUSR1
             if warned or (number == signal.SIGTERM and preempted()):
                 if self._requeue:
                     requeue_job()
                 else:
-                    log.warning("the job was not requeued; that needs resume=auto")
+                    log.warning("the job was not requeued, because resume=auto is not set")
 
 
 @contextlib.contextmanager
@@ -152,8 +152,8 @@ def stoppable(folder: Path, *, requeue: bool) -> Iterator[Stop]:
 def preempted() -> bool:
     """Returns whether SLURM is preempting this job.
 
-    SLURM also sends SIGTERM after `scancel` and at the time limit. In these two cases the job must end.
-    The state of a cancelled job is not RUNNING.
+    SLURM also sends SIGTERM after `scancel` and at the time limit. In these two cases the job must not be
+    requeued. A cancelled job is no longer in the state RUNNING.
     """
     output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
     if output is None:
@@ -173,7 +173,7 @@ def requeue_job() -> None:
 
 
 def scontrol(*arguments: str) -> str | None:
-    """Returns the output of `scontrol`, or None with a warning if it fails."""
+    """Returns the output of `scontrol`. If it fails, logs a warning and returns None."""
     try:
         done = subprocess.run(
             ["scontrol", *arguments], check=True, timeout=60, capture_output=True, text=True

@@ -53,10 +53,10 @@ def make_trainer(
     """Builds Lightning's Trainer.
 
     Args:
-        arguments: section `trainer` of the configuration; names and values are Lightning's own.
+        arguments: the section `trainer` of the configuration, with the arguments of Lightning's Trainer.
         folder: the run's folder.
-        callbacks: the callbacks; on a terminal Lightning adds its progress bar.
-        stop: handles signals; None if the command handles no signals.
+        callbacks: the callbacks. On a terminal, Lightning adds its progress bar.
+        stop: handles signals. None if the command does not handle signals.
 
     Raises:
         InputError: if an argument is unknown or has the wrong type, or if Lightning refuses it.
@@ -79,9 +79,9 @@ def make_trainer(
     plugins: list[Any] = [AtomicCheckpointIO()]
     try:
         if is_srun_task():
-            plugins.append(SLURMEnvironment(auto_requeue=False))  # `nmt.training.signals` requeues
+            plugins.append(SLURMEnvironment(auto_requeue=False))  # nmt requeues the job itself
         elif "SLURM_JOB_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
-            plugins.append(LightningEnvironment())  # or Lightning takes the job's script for a rank
+            plugins.append(LightningEnvironment())  # else Lightning treats the script as a rank
         trainer = pl.Trainer(
             **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
@@ -89,7 +89,7 @@ def make_trainer(
         raise InputError(f"trainer: {first_line(error)}") from error
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
         trainer.strategy._launcher = RankLauncher(trainer.strategy, stop)
-    # Lightning's handler of SIGTERM communicates, which deadlocks while another rank communicates.
+    # Lightning's SIGTERM handler calls `broadcast`, which deadlocks if another rank calls `all_reduce`.
     trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
     # Lightning's broadcast of SIGTERM synchronizes the GPU at each batch.
     # `nmt.training.callbacks.StopOnSignal` synchronizes only every few updates.
@@ -98,14 +98,14 @@ def make_trainer(
 
 
 def make_strategy(name: str) -> Any:
-    """Returns a DDP strategy for `ddp` and `ddp_bf16`; returns other names unchanged, for Lightning.
+    """Returns a DDP strategy for `ddp` and `ddp_bf16`. Returns other names of Lightning unchanged.
 
-    The gradients are views of DDP's communication buckets, which avoids a copy of all gradients.
-    `ddp_bf16` also exchanges gradients in bf16.
+    The gradients are views of DDP's communication buckets, so they are not copied. With `ddp_bf16`,
+    the ranks exchange gradients in bf16.
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
-    # The stream of CUDA graphs is synchronized with the main stream, so the warning does not apply.
+    # Hide a warning about different CUDA streams, because CUDA graphs synchronize their stream.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     hook = bf16_compress_hook if name == "ddp_bf16" else None
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
@@ -114,11 +114,11 @@ def make_strategy(name: str) -> Any:
 def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
     """Creates the callbacks of the section `callbacks`.
 
-    Sets arguments that the configuration does not set: `dirpath`, `filename` and
-    `enable_version_counter` of a ModelCheckpoint, and `mode` of a callback that monitors a score.
+    Adds defaults for missing arguments: `dirpath`, `filename` and `enable_version_counter` of a
+    ModelCheckpoint, and `mode` of a callback that monitors a score.
 
     Raises:
-        InputError: if a section is not a callback, or cannot be instantiated. The message names its key.
+        InputError: if a section is not a callback or cannot be instantiated. The message names the key.
     """
     callbacks: list[pl.Callback] = []
     for name, settings in named.items():
@@ -141,7 +141,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
 
 
 def mode(metric: str) -> str:
-    """Returns `max` for a registered score that is better if higher; otherwise `min`, Lightning's default.
+    """Returns `max` for a registered score that should be high, otherwise `min` (Lightning's default).
 
     >>> mode("valid/bleu_by_length/11-20"), mode("valid/nll_per_word")
     ('max', 'min')
@@ -151,10 +151,10 @@ def mode(metric: str) -> str:
 
 
 def target_of(key: str, settings: Mapping[str, Any]) -> Any:
-    """Returns the class or function that `_target_` of a section names.
+    """Returns the class or function that a section of the configuration names in `_target_`.
 
     Raises:
-        InputError: if `_target_` is missing or names nothing that exists.
+        InputError: if `_target_` is missing or names an object that does not exist.
     """
     target = settings.get("_target_")
     if not target:
@@ -164,10 +164,10 @@ def target_of(key: str, settings: Mapping[str, Any]) -> Any:
 
 
 def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
-    """Instantiates a section that consists of `_target_` and arguments.
+    """Instantiates the class that a section names in `_target_`, with the other keys as arguments.
 
     Raises:
-        InputError: if the section cannot be instantiated, or if the object is not a `kind`; names the key.
+        InputError: if the object cannot be created or is not a `kind`. The message names `key`.
     """
     target_of(key, settings)
     with errors_naming(f"{key}._target_={settings['_target_']}"):
@@ -183,7 +183,7 @@ def check_arguments(key: str, code: Any, given: Mapping[str, Any]) -> None:
     Also refuses values of the wrong type for arguments that `code` declares as number, string or bool.
 
     Raises:
-        InputError: if an argument or a value is refused; names its key.
+        InputError: for such an argument or value. The message names its key.
     """
     known = inspect.signature(code).parameters
     hints = get_type_hints(code.__init__)

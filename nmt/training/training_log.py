@@ -1,4 +1,4 @@
-"""Records and logs the validations, time and speed of a training run, and why it ended."""
+"""Records and logs the validations, time and speed of a training run, and the reason for an early end."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ ADVICE = (
 class TrainingRecord(pl.Callback):
     """Records and logs the history of a training run across resumes.
 
-    Every checkpoint contains the state of this callback. The callback also updates the paths of
-    ModelCheckpoints if the folder was moved, raises RunError if the loss or its gradient is not finite,
-    and forces a validation after the last update.
+    Every checkpoint contains the state of this callback. It raises RunError if the loss or its
+    gradient is not finite, and it forces a validation after the last update. If the folder of the run was
+    moved, it updates the paths of ModelCheckpoints.
 
     Attributes:
-        history: one entry per validation. `update` is the number of updates so far. The metric
+        history: one dictionary per validation. `update` is the number of updates so far. The metric
             `valid/NAME` has the key NAME. `train_nll_per_word` is the last logged `train/nll_per_word`.
         words, sentences: target words and sentences processed so far, on all devices.
-        seconds: time of the updates, without validations.
-        hours: time of the training in hours, summed over all resumes, up to the last checkpoint.
-        stopped_early: why the training ended before `max_steps` and `max_epochs`; empty if it did not.
-        continues: whether to continue a training that ended early, because its folder or length has changed.
+        seconds: seconds spent on updates, without validations.
+        hours: hours of training up to the last checkpoint, including the time before a resume.
+        stopped_early: the reason why training ended before `max_steps` and `max_epochs`, or an empty string.
+        continues: whether the folder or the length of the run has changed. If so, a run that ended early
+            continues.
     """
 
     def __init__(self) -> None:
@@ -46,8 +47,8 @@ class TrainingRecord(pl.Callback):
         self.seconds = self.hours = 0.0
         self.stopped_early = ""
         self.continues = False
-        self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since the last report
-        self._clock: float | None = None  # start of the time that is not yet in `seconds`
+        self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since last `_report`
+        self._clock: float | None = None  # start of the time that `seconds` does not include yet
         self._begun = self._logged = time.monotonic()
         self._planned_end = False  # whether the last update was reached
 
@@ -97,13 +98,13 @@ class TrainingRecord(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        # The sums stay on the device: reading them synchronizes the GPU.
+        # The sums stay on the device, because reading them would synchronize the GPU.
         self._sums += torch.stack([outputs["words"], outputs["sentences"]]).to(self._sums)
         if (batch_idx + 1) % trainer.accumulate_grad_batches:
             return
         last_epoch = trainer.current_epoch + 1 == trainer.max_epochs and trainer.is_last_batch
         if trainer.global_step == trainer.max_steps or last_epoch:
-            # Lightning then runs a last validation before it ends.
+            # With `should_stop`, Lightning runs a last validation before it ends the training.
             self._planned_end = trainer.should_stop = True
         elif trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             self._report(trainer, pl_module)
@@ -113,7 +114,7 @@ class TrainingRecord(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Adds an entry to the history. Lightning then calls the ModelCheckpoints, which save it."""
+        """Adds an entry to the history. ModelCheckpoints, which Lightning calls later, save this entry."""
         self._clock = None
         if trainer.state.fn != "fit" or trainer.sanity_checking:
             return
@@ -142,7 +143,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds the sums of all devices to the totals, and logs at most one line per `LOG_INTERVAL_S`."""
+        """Adds the sums of all devices to the totals. Logs at most one line in `LOG_INTERVAL_S` seconds."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
@@ -165,7 +166,7 @@ class TrainingRecord(pl.Callback):
 
 
 def stop_reason(trainer: pl.Trainer) -> str:
-    """Returns why a training ends before its last update."""
+    """Returns the reason why a training ends before its last update."""
     for each in trainer.callbacks:  # type: ignore[attr-defined]
         if isinstance(each, EarlyStopping) and each.wait_count >= each.patience:
             return f"{each.monitor} has not improved for {each.patience} validations"
