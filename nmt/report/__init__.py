@@ -1,1 +1,1 @@
-"""Output for people, from run folders: figures, the comparison page, tables, W&B."""
+"""Reports from run folders: figures, tables, the comparison page and W&B."""

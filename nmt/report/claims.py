@@ -1,12 +1,12 @@
-"""Claims about models, decided by finished runs.
+"""Decides claims about models from finished runs.
 
-A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration, and
-claims about one group or two. The statistic of a claim is the mean over the group's seeds; for two groups,
-the first mean minus the second. A rule compares the statistic and its interval with a number. With three or
-more seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers only new sentences
-for these models, and the verdict says so.
+A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration. It also
+defines claims about one or two of these groups. The statistic of a claim is a mean over the seeds of a group.
+For two groups, it is the first mean minus the second. A rule compares the statistic and its interval with a
+number. With three or more seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers
+only new sentences, and the verdict says "for these models only".
 
-Legend: N sentences, R resamples, n runs of a group.
+Legend: n runs in a group, R resamples.
 """
 
 from __future__ import annotations
@@ -50,82 +50,82 @@ STATISTICS = {
     "excess_retention": "retention of {}, minus retention at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
-RESAMPLES = (1, 4, 16, 64)  # factors of R, tried until more resamples cannot change a verdict
+RESAMPLES = (1, 4, 16, 64)  # factors of R, tried in order until a larger R cannot change a verdict
 
 
 @dataclass(frozen=True)
 class RunGroup:
     """Runs that differ only in their seed.
 
-    `where` has values of configuration keys, in addition to the `where` of the file. It may
-    also have `system` (`model` in results.json) and `members` (the number of models of an ensemble).
+    `where` gives required values of configuration keys. It extends and overrides the `where` of the file. It
+    accepts two more keys: `system` (`model` in results.json) and `members` (number of models in the ensemble).
     """
 
     where: Mapping[str, Any]
-    make: str = ""  # overrides for the command, in addition to `make` of the file
-    command: str = "train"  # command that creates the runs
+    make: str = ""  # overrides for `command`
+    command: str = "train"  # name of the command that creates the runs
     of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
     together: bool = False  # for `evaluate`: whether all seeds form one ensemble
-    seeds: int | None = None  # number of seeds; None: `seeds` of the file
+    seeds: int | None = None  # number of seeds; None: the file's `seeds`
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and how runs decide it.
+    """A claim in words, and the measurement that decides it.
 
-    A `statistic` is a `score`; `retention`, the score at `long` words divided by the score at `short`
-    words (`nmt.evaluation.length_curve`); or `excess_retention`, the retention minus the retention of a
-    system with constant error rates (`nmt.evaluation.constant_error`).
+    `statistic` is `score`, `retention` or `excess_retention`. Retention is the score at `long` words divided
+    by the score at `short` words (`nmt.evaluation.length_curve`). Excess retention is the retention minus
+    that of a system with constant error rates (`nmt.evaluation.constant_error`).
     """
 
     claim: str
-    source: str  # who claims it, and where
-    runs: Sequence[str]  # one group, or two whose difference is measured
-    rule: Mapping[str, float]  # {above: x}, {below: x} or, for equivalence, {within: x}
+    source: str  # such as `the paper, Figure 2`
+    runs: Sequence[str]  # one group, or two groups whose difference is measured
+    rule: Mapping[str, float]  # {above: x}, {below: x} or {within: x} (equivalence)
     statistic: str = "score"
-    score: str = "bleu"  # key, or MODULE.NAME
-    set: str = ""  # test set; empty: `set` of the file
-    lengths: Sequence[int | None] = (None, None)  # first and last, in words; null: no limit
+    score: str = "bleu"  # key of a built-in score, or MODULE.NAME
+    set: str = ""  # test set; empty: the file's `set`
+    lengths: Sequence[int | None] = (None, None)  # shortest and longest, in words
     short: int = SHORT
     long: int = LONG
 
     @property
     def part(self) -> str:
-        """The measured lengths, in words."""
+        """The measured lengths as text: `10 to 20 words`, or `50 against 10 words`."""
         first, last = self.lengths
         if self.statistic == "score":
             return f"{first or 1} to {last or '…'} words"
         return f"{self.long} against {self.short} words"
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Returns sentence weights: for a score, 1 inside `lengths`, else 0; for retention, kernels at both lengths."""
+        """Returns sentence weights: for a score, 1 within `lengths` and 0 outside; for a retention, two kernels."""
         lengths = sentences.lengths
         if self.statistic != "score":
             ends = kernel(lengths, at=(self.short, self.long), short=self.short)
             return ends if len(ends.lengths) == 2 else replace(ends, lengths=ends.lengths[:0])
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        rows = 1.0 * inside[None][: int(inside.any())]  # no row, and so no value, without sentences
+        rows = 1.0 * inside[None][: int(inside.any())]  # no row if no length matches
         return Kernel(np.zeros(len(rows)), rows, rows.sum(axis=1))
 
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims; its keys are the attributes after `sha256`."""
+    """A file of claims; its keys are the attributes after `sha256`, and `set`, the default test set."""
 
     name: str
     sha256: str
     claims: Mapping[str, Claim]
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
-    make: str = ""  # overrides of every run
-    where: Mapping[str, Any] = field(default_factory=dict)  # for keys that a group's `where` lacks
+    make: str = ""  # overrides of every training run
+    where: Mapping[str, Any] = field(default_factory=dict)  # required in all groups; see `RunGroup`
     seeds: int = FEWEST_SEEDS  # seeds per group
 
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """Returns, for each seed, a group's first run with the test set; if that is None, its first training run."""
+        """Returns one run per seed of a group: its first run on the test set, or (if None) its first training run."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -158,7 +158,7 @@ def read_claims(path: Path) -> ClaimFile:
     """Reads a file of claims.
 
     Raises:
-        InputError: if the file is not a file of claims, or if an entry is wrong; the message names it.
+        InputError: if the file is not a valid file of claims. The message names the wrong entry.
     """
     try:
         content = path.read_bytes()
@@ -168,7 +168,7 @@ def read_claims(path: Path) -> ClaimFile:
         claims = {}
         for name, entry in raw["claims"].items():
             claims[name] = claim = Claim(**default | entry)
-            if claim.statistic != "score" and claim.score == "bleu":  # also without brevity penalty
+            if claim.statistic != "score" and claim.score == "bleu":  # BLEU without brevity penalty
                 claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
         raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)
@@ -189,8 +189,8 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     """Tells whether the configuration of a run has the wanted values.
 
     Args:
-        where: by key, a value or a list of accepted values. A class may be given without its module.
-        default: wanted values of keys that `where` lacks; a run that lacks such a key matches.
+        where: for each key, the accepted value or values. A class may be given without its module.
+        default: the same for keys that `where` lacks. Keys that the run lacks are ignored.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
@@ -204,10 +204,10 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
 
 def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file from finished runs; test sets of the same name must be the same text.
+    """Decides each claim of a file from runs whose test sets of the same name have the same text.
 
     Raises:
-        InputError: as `read_claims`, or if a score is unknown.
+        InputError: for the same reasons as `read_claims`, or if a score is unknown.
     """
     file = read_claims(path)
     return claims_table(file, list(decided_rows(file, runs, resamples)))
@@ -216,7 +216,7 @@ def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000
 def decided_rows(
     file: ClaimFile, runs: Sequence[FinishedRun], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """Yields the result of `decide` for each claim, or `commands` that create the missing runs."""
+    """Yields the result of `decide` for each claim; if runs are missing, the `commands` that create them."""
     for claim in file.claims.values():
         commands = {group: file.command(group, runs, claim.set) for group in claim.runs}
         groups = [file.members(group, runs, claim.set) for group in claim.runs]
@@ -231,7 +231,7 @@ def decided_rows(
 
 
 def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Makes a row for each claim; the title counts the verdicts, the notes name missing runs."""
+    """Makes a table with one row per claim; its title counts the verdicts, and its notes name missing runs."""
     shown = []
     corrected = holm([row.get("p") for row in rows])
     for claim, row, p in zip(file.claims.values(), rows, corrected, strict=True):
@@ -268,7 +268,7 @@ def claims_table(file: ClaimFile, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def verdict_words(row: Mapping[str, Any]) -> str:
-    """Returns the verdict of a row; with fewer than `FEWEST_SEEDS` seeds it says "for these models only"."""
+    """Returns the verdict of a row; with fewer than `FEWEST_SEEDS` seeds, adds "for these models only"."""
     few = row["verdict"] in (SUPPORTED, REFUTED) and int(row["seeds"]) < FEWEST_SEEDS
     return f"{row['verdict']}, for these models only" if few else str(row["verdict"])
 
@@ -276,17 +276,17 @@ def verdict_words(row: Mapping[str, Any]) -> str:
 def decide(
     claim: Claim, groups: Sequence[Sequence[FinishedRun]], resamples: int, *, paired: bool = False
 ) -> dict[str, Any]:
-    """Decides a claim, on the sentences for which all runs have the score.
+    """Decides a claim on the sentences for which all runs have the score.
 
     Args:
         groups: the runs of the claim's groups, in order of their seeds.
-        resamples: initial R, which grows until more resamples cannot change the verdict.
-        paired: whether both groups use the same trained models, so that effects of the seeds cancel.
+        resamples: initial R; see `RESAMPLES`.
+        paired: whether both groups use the same trained models. The effects of the seeds then cancel.
 
     Returns:
-        `verdict`, and the `reason` if it is undecided; the `estimate`, and its `figure` for people;
-        `p` (two-sided, for the null hypothesis that the true value equals the number of the rule; for
-        `within`, that it lies outside ±the number); number of `seeds`; `values` of the runs.
+        `verdict`; `reason`, if it is undecided; `estimate`; `figure`, the estimate as text; `seeds`, their
+        number; `values` of the runs, as text; `p`, two-sided. The null hypothesis of `p` is that the true value
+        equals the number of the rule. For `within`, it is that the value lies outside ±the number.
     """
     score = score_of_name(claim.score, "claims: score")
     ((kind, margin),) = claim.rule.items()
@@ -338,7 +338,7 @@ def decide(
 
 
 def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray:
-    """Returns the statistic of a group's runs, at the last length of the curve: (n, 1 + R)."""
+    """Returns the statistic (n, 1 + R) of the runs of a group, at the last length of the curve."""
     if constant is not None:
         curve = excess_retention(curve, constant)
     elif claim.statistic == "retention":
@@ -349,8 +349,8 @@ def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
     """Returns the verdict of a rule, and its p-value.
 
-    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %; it is refuted
-    if the whole 95 % interval is outside.
+    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %. It is refuted
+    if the whole 95 % interval is outside ±the number.
     """
     ((kind, margin),) = rule.items()
     low, high = estimate.interval(CONFIDENCE)

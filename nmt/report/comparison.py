@@ -1,6 +1,6 @@
-"""Compares runs and other systems: one frame of scores, curves over length, and a test of each pair.
+"""Compares runs and other systems: scores, curves over length, and a significance test for each pair.
 
-The statistics come from `nmt.evaluation`; `nmt.report.set_comparison` selects the sentences and pairs.
+The statistics come from `nmt.evaluation`; `nmt.report.set_comparison` selects the sentences and the pairs of runs.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ LEVEL = f"{100 * CONFIDENCE:g} %"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs and other systems on their test sets.
+    """The scores of runs and other systems on their test sets.
 
-    `scores` has the columns of `scores.csv`, and `run`, `key` (`bleu_no_unk` for BLEU without unknown
-    words) and `bucket` (`all` for the whole set). Scores without unknown words use only sentences whose
-    words are in the shortlists of all runs.
+    `scores` has a column `run` and the columns of `nmt.evaluation.scores_csv.score_table`. The key of BLEU
+    without unknown words is `bleu_no_unk`. Scores without unknown words use only sentences whose words are in
+    the shortlists of all runs.
     """
 
-    runs: list[FinishedRun]  # with unique labels; other systems last
+    runs: list[FinishedRun]  # labels are unique; other systems come last
     scores: pd.DataFrame
-    about: dict[str, dict[str, Any]]  # `Score.description` of each score, by key
+    about: dict[str, dict[str, Any]]  # key of a score -> `Score.description()`
     curves: pd.DataFrame
     retention: pd.DataFrame
     differences: pd.DataFrame
-    notes: dict[str, list[str]]  # sentences for readers, by test set
+    notes: dict[str, list[str]]  # test set -> explanations of its scores
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets: first the set whose smallest length bucket has the most sentences.
+        """Names of the test sets, sorted by the size of their smallest length bucket, largest first.
 
-        Sets of joined inputs come last.
+        Test sets of joined inputs (`<set>-position<n>`) come last.
         """
         buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
         sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
@@ -64,11 +64,11 @@ class Comparison:
 
     @cached_property
     def groups(self) -> dict[str, list[FinishedRun]]:
-        """Runs that differ only in their seed, by the name of the group."""
+        """Groups of runs that differ only in their seed, by name."""
         return grouped(self.runs)
 
     def unit(self, test_set: str) -> str:
-        """What the lengths of a test set count, in the plural."""
+        """Returns the unit of sentence length in a test set, such as `words`."""
         scales = (run.scales[test_set] for run in self.runs if test_set in run.scales)
         return next(scales, LengthScale()).unit
 
@@ -88,7 +88,7 @@ class Comparison:
         return self.buckets[self.buckets["set"] == test_set]
 
     def present(self, test_set: str) -> list[FinishedRun]:
-        """Returns the runs on a test set."""
+        """Returns the runs that have this test set."""
         return [run for run in self.runs if test_set in run.sets]
 
     def paired(self, test_set: str) -> list[FinishedRun]:
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def build_comparison(config: CompareConfig) -> Comparison:
-    """Compares runs with each other and with other systems, and shows progress.
+    """Compares runs with each other and with other systems.
 
     Raises:
         InputError: if neither runs nor systems are given, if a pattern matches no finished run, if a
@@ -108,7 +108,7 @@ def build_comparison(config: CompareConfig) -> Comparison:
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
     wanted = None if given is None or files else list(given)
-    choose_scores(wanted or [], "scores")  # a misspelt score is refused before the runs are read
+    choose_scores(wanted or [], "scores")  # fails early if a score is unknown
     runs = find_runs(config.runs)
     separate_texts(runs)
     tables = read_scores(files)
@@ -130,9 +130,9 @@ def compare_finished(
 
     Args:
         runs: runs with unique labels.
-        wanted: names of the scores to test (`choose_scores`), which are also computed for runs that lack
-            them; None: all scores that the runs have.
-        added: further scores, whose statistics are in the records.
+        wanted: names of the scores to test (`choose_scores`). Missing scores are computed. None: all scores
+            that the runs have.
+        added: more scores to test. Their statistics are already in the records.
         resamples: number of bootstrap resamples for intervals and tests; 0: no tests.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
@@ -171,10 +171,10 @@ def compare_finished(
 def describe(
     frame: pd.DataFrame, runs: Sequence[FinishedRun], own: Sequence[Score]
 ) -> dict[str, dict[str, Any]]:
-    """Returns, by key, how to show each score of a frame.
+    """Returns the `Score.description()` of each score of a frame, by key.
 
-    The description of a user's score that is not in `own` comes from results.json, since the code of
-    the score is not imported.
+    The code of a user's score that is not in `own` is not imported. The description of such a score comes
+    from results.json.
     """
     known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *own]
     about = {score.key: score.description() for score in known}

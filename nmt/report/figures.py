@@ -1,8 +1,8 @@
-"""The figures of a run folder and of a comparison: scores over sentence length, alignments.
+"""Draws the figures of a run folder or a comparison: scores by sentence length, and alignments.
 
-As in the paper's Figure 2, a line shows a score over sentence length; here it has a band. A point shows the
-score of a length bucket. A vertical line marks the length of the longest training sentence. Captions
-say what a band covers, and name the settings of the search, since these change the scores of long sentences.
+As in the paper's Figure 2, a line shows a score over sentence length. A band shows its bootstrap interval. A
+point shows the score of a length bucket. A vertical line marks the length of the longest training sentence.
+Captions also give the settings of the search, since these affect the scores of long sentences.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, sho
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
-TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # words: ticks of the x axis
-PANEL = 2.75  # inches: width of a panel; two panels are as wide as the text of an ICLR page
-MAX_LABEL = 60  # maximum number of letters of a label
-LETTER = 0.058  # inches: mean width of a letter in the legend
-LEGEND_LINE = 0.14  # inches: height of a line of the legend
+TICKS = (1, 2, 5, 10, 20, 30, 50, 80, 120, 200, 400, 800)  # ticks of the x axis, in words
+PANEL = 2.75  # width of a panel in inches; two panels are as wide as the text of an ICLR page
+MAX_LABEL = 60  # maximum length of a label in characters
+LETTER = 0.058  # mean width of a letter in the legend, in inches
+LEGEND_LINE = 0.14  # height of a line of the legend, in inches
 MANY = 8  # maximum number of curves in one panel
-SMALL = (1.1, 0.85)  # inches: width and height of a panel of `systems_figure`
+SMALL = (1.1, 0.85)  # width and height of a panel of `systems_figure`, in inches
 ABREAST = 5  # panels per row of `systems_figure`
 FAINT = "#CCCCCC"
 
@@ -47,14 +47,14 @@ def draw_figures(
 ) -> list[Path]:
     """Draws the figures of a comparison, or of a single run, and returns their files.
 
-    For every test set, it draws <set>-bleu-by-length and <set>-by-length-details; with more than two
-    systems, also <set>-bleu-by-system. For each run with attention, it draws <set>-<run>-four (like the
-    paper's Figure 3) and <set>-<run>-heatmap-<id>. The names of a single run's figures lack <run>.
+    For every test set, it draws <set>-bleu-by-length and <set>-by-length-details. With more than two systems,
+    it also draws <set>-bleu-by-system. For each run with attention, it draws <set>-<run>-four (like the
+    paper's Figure 3) and <set>-<run>-heatmap-<id>. The figures of a single run have no <run> in their names.
 
     Args:
-        heatmaps: number of heatmaps per run and test set, of sentences from short to long; 0 also
-            leaves out <set>-four of a single run.
-        captioned: whether figures contain their captions; otherwise `captions.txt` has them, for papers.
+        heatmaps: number of heatmaps per run and test set, from short to long sentences. If 0, a single run
+            has no <set>-four either.
+        captioned: whether figures contain their captions. If not, `captions.txt` contains them.
 
     Raises:
         InputError: if a file of a run cannot be read.
@@ -101,7 +101,7 @@ def draw_figures(
 def lengths_figure(
     comparison: Comparison, test_set: str, keys: Sequence[str] = (), caption: str = ""
 ) -> Drawing:
-    """Draws scores by length, one panel per score; the lowest panels show the number of sentences per bucket.
+    """Draws scores by length, one panel per score, and below them the number of sentences per bucket.
 
     Args:
         keys: keys of the scores; if empty, the keys in `BLEU_PARTS`.
@@ -114,7 +114,7 @@ def lengths_figure(
     rows = -(-len(keys) // columns)
     width = PANEL * columns
     names = [shown(name, MAX_LABEL) for name in comparison.groups]
-    room = 0.45 + LETTER * max(map(len, names))  # inches: width of one entry of the legend
+    room = 0.45 + LETTER * max(map(len, names))  # width of a legend entry in inches
     abreast = max(1, min(len(names), 4, int(width / room)))
     height = 2.1 * rows + 1 + LEGEND_LINE * -(-len(names) // abreast)
     figure = Drawing(figsize=(width, height), layout="constrained")
@@ -147,7 +147,7 @@ def ranked_groups(comparison: Comparison, test_set: str, key: str = "bleu") -> l
 
 @style()
 def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> Drawing:
-    """Draws a small panel per system: its curve with band, and in grey the curves of all other systems."""
+    """Draws a small panel per system, with its curve and band; the curves of all other systems are grey."""
     names = ranked_groups(comparison, test_set, key)
     curves = comparison.curves.query("set == @test_set and key == @key and kind == 'score'")
     columns = min(ABREAST, len(names))
@@ -175,14 +175,14 @@ def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> 
 
 
 def curves_figure(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Drawing:
-    """Draws all systems in one panel; with more than `MANY` systems, draws a panel for each."""
+    """Draws all systems in the same panels; if there are more than `MANY`, draws one panel per system."""
     if len(comparison.groups) > MANY and ranked_groups(comparison, test_set):
         return systems_figure(comparison, test_set)
     return lengths_figure(comparison, test_set, keys)
 
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
-    """Explains the figure of a score by length, for readers who have not seen such a figure."""
+    """Returns a caption that explains a figure of a score by length."""
     totals = comparison.whole(test_set).query("key == 'bleu'")
     counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
@@ -207,13 +207,13 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
 
 
 def training_caps(comparison: Comparison) -> list[int]:
-    """Returns the lengths of the longest training sentences of the runs."""
+    """Returns the distinct maximum lengths of training sentences of the runs, in ascending order."""
     caps = {run.results.get("max_length") for run in comparison.runs}
     return sorted(filter(None, caps))
 
 
 def _places(buckets: pd.DataFrame) -> pd.Series:
-    """Returns the x position of each bucket: its middle; the open bucket ends at 1.2 times its start."""
+    """Returns the midpoint of each bucket; a bucket without an upper limit ends at 1.2 times its start."""
     first = buckets["from"].astype(float)
     last = buckets["to"].astype(float).fillna(first * 1.2)
     return (first + last) / 2
@@ -222,7 +222,7 @@ def _places(buckets: pd.DataFrame) -> pd.Series:
 def _draw_score(
     axes: Axes, comparison: Comparison, test_set: str, key: str, buckets: pd.DataFrame
 ) -> None:
-    """Draws the curves and buckets of all groups, and a line at each training cap."""
+    """Draws the curves and buckets of all groups, and a vertical line at each of `training_caps`."""
     curves = comparison.curves.query("set == @test_set and key == @key")
     for place, (name, runs) in enumerate(comparison.groups.items()):
         look = run_style(place)
@@ -236,7 +236,7 @@ def _draw_score(
         constant = curves[(curves["name"] == name) & (curves["kind"] == "constant")]
         axes.plot(constant["words"], constant["value"], color=look["color"], ls="--", lw=0.8)
     low, high = axes.get_ylim()
-    if comparison.about[key]["unit"] != "ratio":  # a ratio is compared with 1, not with 0
+    if comparison.about[key]["unit"] != "ratio":  # the axis of a ratio need not start at 0
         bottom = min(0, low)
         axes.set_ylim(bottom, high + 0.05 * (high - bottom))
     axes.set_title(heading(comparison.about[key]))
@@ -253,7 +253,7 @@ def _scale_words(axes: Axes, ticks: Sequence[int] = TICKS) -> None:
 
 
 def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
-    """Draws a bar for the number of sentences in each bucket; if runs differ, its label is a range."""
+    """Draws the number of sentences in each bucket as a bar; if runs differ, the label is a range."""
     counts = buckets.groupby("place").agg(
         least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
     )
@@ -264,6 +264,6 @@ def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
         for row in counts.itertuples()
     ]
     axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the numbers
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the labels of the bars
     axes.set_xlabel(f"{unit} of the source sentence")
     axes.tick_params(axis="y", labelsize=6)

@@ -1,7 +1,7 @@
 """Soft alignments drawn as in the paper's Figure 3.
 
-Source words are along the top, target words down the side; both include `</s>`. A square cell shows
-each weight α_ij, from black (0) to white (1). A colour bar shows the scale of the weights.
+Source words are written along the top, target words down the left side; both end with `</s>`. Each square
+cell shows a weight α_ij, from black (0) to white (1). A colour bar shows the scale of the weights.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from matplotlib.axes import Axes
 from nmt.report.style import Drawing, shown, style
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
-CELL = 0.145  # inches: a line of 7-point type with its spacing
-EDGE = -0.7  # cells: position where words end; the first cell begins at -0.5
-LETTER = 0.062  # inches: mean width of a letter at 7 points
-DRAWN = (10, 20)  # words: shortest and longest of the sentences that the paper draws at random
+CELL = 0.145  # side of a cell in inches: the height of a line of 7-point type
+EDGE = -0.7  # position where words end, in cells; the first cell begins at -0.5
+LETTER = 0.062  # mean width of a letter of 7 points, in inches
+DRAWN = (10, 20)  # the paper's random sentences have between 10 and 20 words
 GAP = 0.35  # inches between panels
-SCALE = 0.65  # inches: width of the colour bar with its numbers and title
-LARGEST = 30.0  # inches: longest side of a figure; larger ones are scaled down to save memory
+SCALE = 0.65  # width in inches of the colour bar with its numbers and title
+LARGEST = 30.0  # maximum side in inches; larger figures are scaled down to save memory
 SEED = "Figure 3"
 
 Item = TypeVar("Item")
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 
 @style()
 def heatmap_figure(row: dict[str, Any], title: str = "") -> Drawing:
-    """Draws one record of alignments/<set>.jsonl, which must have weights, as a figure."""
+    """Draws a record of alignments/<set>.jsonl as a figure; the record must have weights."""
     figure = _panels([row])
     title = title or f"Attention: sentence {row['id']}"
     figure.text(0, 1 + 0.1 / figure.get_figheight(), title, fontsize=8, va="bottom")
@@ -50,15 +50,15 @@ def four_figure(rows: Sequence[dict[str, Any]]) -> Drawing:
 def choose_four(
     rows: Sequence[dict[str, Any]], known: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
-    """Chooses the sentences of the four-panel figure: the first, and three at random (fixed seed).
+    """Chooses the sentences of the four-panel figure: the first sentence, and three random ones (fixed seed).
 
-    The three have 10 to 20 words and no unknown words. If there are too few such sentences, other
-    sentences of 10 to 20 words follow, then any other sentences. The choice depends only on the
-    sentences, so that every run on a data set shows the same sentences.
+    The random sentences have 10 to 20 words and no unknown words. If fewer than three qualify, sentences with
+    unknown words are taken, then sentences of other lengths. The choice depends only on the sentences, so all
+    runs on a test set show the same ones.
 
     Args:
         rows: records of alignments/<set>.jsonl.
-        known: ids of the sentences without unknown words; None: the sentences without `<unk>`.
+        known: ids of the sentences without unknown words. If None, these are the sentences without `<unk>`.
     """
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
@@ -82,12 +82,12 @@ def spread(rows: Sequence[Item], count: int) -> list[Item]:
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
-    """Draws one panel per sentence, in two columns (one for a single sentence); all cells have one size.
+    """Draws one panel per sentence in at most two columns, with cells of equal size.
 
     A panel consists of the words and the square cells. Sizes are in inches. A figure with a side
     above `LARGEST` is scaled down.
     """
-    # (N, 2), width and height for each panel: `cells` of all its cells, `room` of its words
+    # (N, 2), in inches: width and height of the cells of a panel, and of its words (`room`)
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows
@@ -121,7 +121,7 @@ def _draw_cells(axes: Axes, row: dict[str, Any], points: float) -> None:
     weights = np.array(row["weights"], dtype=float)  # (T, S)
     axes.imshow(weights, cmap="gray", vmin=0, vmax=1, aspect="equal", interpolation="nearest")
     source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
-    axes.set(xticks=[], yticks=[])  # texts are drawn several times faster than ticks with labels
+    axes.set(xticks=[], yticks=[])  # drawing tick labels would take several times longer
     for index, word in enumerate(source):
         axes.text(index, EDGE, word, rotation=90, ha="center", va="bottom", fontsize=points)
     for index, word in enumerate(target):

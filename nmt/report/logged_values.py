@@ -1,4 +1,4 @@
-"""The keys and values of a run that loggers write and a W&B workspace shows."""
+"""Keys and values that loggers write for a run, and that the W&B workspace shows."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SCORES = "scores"
 PAGE = "page"
 FIGURES = "figures"
 HEATMAPS = "valid/alignment"
-CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # scores with a curve over length
+CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # scores logged as curves over length
 SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
-ABOUT = {  # other values of the summary: name in the summary, and key in results.json
+ABOUT = {  # other values: name in the summary, and key in results.json
     **{f"best/{name}": f"valid.{name}" for name in ("update", "bleu", "nll_per_word")},
     **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
     **{name: name for name in ("parameters", "max_length", "model", "scoring")},
 }
-OPEN_BUCKET = 10  # words: assumed width of the open bucket
+OPEN_BUCKET = 10  # assumed width, in words, of a bucket without an upper limit
 
 
 def length_curves(comparison: Comparison) -> list[dict[str, float]]:
-    """Returns the curves `length/<set>/<score>`: one row per bucket, with its last length as `LENGTH`."""
+    """Returns one row per bucket: scores as `length/<set>/<score>`, and the longest length as `LENGTH`."""
     frame = comparison.scores
     frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
     metrics = "length/" + frame["set"] + "/" + frame["key"]
@@ -40,9 +40,9 @@ def length_curves(comparison: Comparison) -> list[dict[str, float]]:
 def summary_of(comparison: Comparison) -> dict[str, Any]:
     """Returns the values of a run's summary in W&B.
 
-    They are the scores of whole test sets (`test/<set>/<score>`, for the scores in SUMMARY and those that
-    `evaluation.scores` names besides `default`), the retention of BLEU with its interval
-    (`test/<set>/bleu_retention`), the best validation, and the model's size.
+    `test/<set>/<score>` is a score on a whole test set, for the scores in SUMMARY and those that
+    `evaluation.scores` lists besides `default`. `test/<set>/bleu_retention` is the retention of BLEU, with its
+    interval. The other values are those in `ABOUT`.
     """
     (run,) = comparison.runs
     named = [name for name in run.flat.get("evaluation.scores", ()) if name != DEFAULT]

@@ -1,4 +1,4 @@
-"""HTML of results for notebooks. All text in it is escaped; a comparison contains a figure of BLEU by length."""
+"""HTML of results for notebooks, with all text escaped."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from nmt.report.result_tables import headline, names_of, retention_table
 from nmt.report.style import shown
 from nmt.report.table import number
 
-SHORTENED = 200  # maximum number of letters of the headline in a terminal
-MAX_SENTENCES = 100  # maximum number of sentences shown of a list
-CELL = 15  # pixels
-LETTER = 6.5  # pixels: mean width of a letter
+SHORTENED = 200  # maximum length of the headline in `repr`, in characters
+MAX_SENTENCES = 100  # maximum number of sentences that are shown
+CELL = 15  # side of a cell in pixels
+LETTER = 6.5  # mean width of a letter in pixels
 SMALLEST = 0.005  # smaller weights are not drawn
 HEAT = "#2a6fb0"  # visible on white and on black
 
 
 class NotebookComparison(Comparison):
-    """A comparison that notebooks show as HTML: retention and curves on the first test set."""
+    """A comparison that notebooks show as HTML, with retention and curves on the first test set."""
 
     @classmethod
     def of(cls, comparison: Comparison) -> NotebookComparison:
-        """Returns the same comparison as an object of this class."""
+        """Converts a comparison to this class."""
         names = (each.name for each in dataclasses.fields(Comparison))
         return cls(**{name: getattr(comparison, name) for name in names})
 
@@ -58,12 +58,12 @@ class NotebookComparison(Comparison):
 
 
 def sentence_html(row: dict[str, Any], text: str, folded: bool = False) -> str:
-    """Returns the source, the translation, its log-probability, and the attention as SVG.
+    """Returns HTML with the source, the translation, its log-probability, and the attention as SVG.
 
     Args:
         row: a record of `alignments/<set>.jsonl`.
-        text: the translation as ordinary text.
-        folded: whether the attention is hidden until a click.
+        text: the detokenised translation.
+        folded: whether the attention is hidden until the user clicks.
     """
     parts = [
         f"<div>{escape(' '.join(row['source'][:-1]))}</div>",
@@ -78,7 +78,7 @@ def sentence_html(row: dict[str, Any], text: str, folded: bool = False) -> str:
 
 
 def sentences_html(rows: Sequence[tuple[dict[str, Any], str]]) -> str:
-    """Returns the first sentences of a list; a click on a sentence shows its attention."""
+    """Returns HTML of at most `MAX_SENTENCES` sentences; a click shows the attention of a sentence."""
     parts = [sentence_html(row, text, folded=True) for row, text in rows[:MAX_SENTENCES]]
     if more := len(rows) - len(parts):
         parts.append(f"<p>… and {more:,} more</p>")
@@ -86,7 +86,7 @@ def sentences_html(rows: Sequence[tuple[dict[str, Any], str]]) -> str:
 
 
 def heatmap_svg(row: dict[str, Any]) -> str:
-    """Draws attention in the colours of the notebook, with source words along the top."""
+    """Draws the attention as SVG, with source words along the top."""
     source, target = ([shown(word) for word in row[side]] for side in ("source", "target"))
     left, top = (LETTER * max(map(len, words)) + 8 for words in (target, source))
     width, height = left + CELL * len(source), top + CELL * len(target)

@@ -1,4 +1,4 @@
-"""What a reader must know about the scores on a test set, in sentences."""
+"""Notes that explain the scores on a test set."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted
 
-REPEATED = 5  # a note mentions an output that occurs at least this often, for more than one source
+REPEATED = 5  # a note names an output that occurs this often, for different sources
 FEWEST_DOCUMENTS = 20  # with fewer documents, a note says that intervals are too narrow
-CHANGED_MIX = 0.1  # a note mentions a domain whose share changes by at least this much with length
+CHANGED_MIX = 0.1  # a note names a domain if its share changes by this much with sentence length
 
 
 def notes_of(part: SetComparison, curves: Curves) -> list[str]:
-    """Returns what a reader must know about the scores and curves on a test set."""
+    """Returns notes on the scores and curves of a test set."""
     notes = [
         f"{part.name}: {run.stored[part.name]} of {run.label}, renamed since its text differs."
         for run in part.runs
@@ -64,7 +64,7 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
 
 
 def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
-    """Says how many outputs of a system are empty, and which output, such as a refusal, it repeats."""
+    """Returns a note on the empty outputs of a system, and on an output that it repeats, such as a refusal."""
     outputs = Counter(
         record.get("detokenised", " ".join(record["hypothesis"])).strip()
         for record in records
@@ -80,7 +80,7 @@ def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
 
 
 def domain_notes(part: SetComparison) -> list[str]:
-    """Says how the domains of short sentences differ from those of long ones."""
+    """Returns notes on how short and long sentences differ in their domains."""
     if not part.domains:
         return []
     common = common_sentences([*part.measured.values()], "bleu")
@@ -103,7 +103,7 @@ def domain_notes(part: SetComparison) -> list[str]:
 
 
 def copy_notes(part: SetComparison) -> list[str]:
-    """Says how many references equal their source, and how BLEU changes without these sentences."""
+    """Returns a note on references that equal their source, and on BLEU without these sentences."""
     records = in_order(part.runs[0].translations(part.name))
     copied = {row["id"] for row in records if row["source"] == row["reference"]}
     if not copied or len(copied) == len(records):
@@ -125,7 +125,7 @@ def copy_notes(part: SetComparison) -> list[str]:
 
 
 def retention_notes(part: SetComparison, curves: Curves) -> list[str]:
-    """Says for which groups the retention of BLEU is unknown, and at which lengths data is lacking."""
+    """Returns notes on groups whose retention of BLEU is unknown, with the lengths that have too little data."""
     short, long = part.scale.short, part.scale.long
     unknown: dict[str, list[str]] = {}
     for name in part.groups:

@@ -17,10 +17,10 @@ from nmt.report.runs import FinishedRun, differing_settings
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
-MAX_HEADLINES = 6  # maximum number of groups in a headline; of more, it describes only two
+MAX_HEADLINES = 6  # if there are more groups, a headline describes only two of them
 RATES = (RETAINED, CONSTANT, EXCESS)  # statistics that tables show in per cent
 
-TRAINING: dict[str, tuple[str, int | None]] = {  # by title: key and decimals (None: it is text)
+TRAINING: dict[str, tuple[str, int | None]] = {  # column title -> key, and decimals (None: text)
     "Run": ("run", None),
     "Updates": ("train.updates", 0),
     "Epochs": ("train.epochs", 1),
@@ -45,7 +45,7 @@ def heading(about: Mapping[str, Any]) -> str:
 
 
 def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-    """Sorts scores in the order of the page, and adds the columns `cell` and `title`."""
+    """Sorts scores as the page shows them, and adds the columns `cell` and `title`."""
     about = comparison.about
     frame = frame.sort_values("key", key=lambda keys: keys.map(list(about).index), kind="stable")
     cells = [
@@ -57,14 +57,14 @@ def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
 
 
 def scores_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table like the paper's Table 1, with more scores."""
+    """Makes a table of all scores on a test set, like the paper's Table 1."""
     frame = pivot(with_cells(comparison.whole(test_set), comparison), {"run": "Run"}, "title")
     notes = comparison.notes.get(test_set, [])
     return Table(f"scores_{test_set}", f"Scores on {test_set}", frame, notes)
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
-    """Makes a table of scores by length for every run: the scores `keys`, or all."""
+    """Makes a table of scores by length for every run; if `keys` is empty, of all scores."""
     frame = comparison.by_length(test_set)
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"
@@ -76,7 +76,7 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of mean and deviation over each group's seeds; empty if no group has two runs."""
+    """Makes a table of the mean and standard deviation over seeds; empty if no group has two runs."""
     names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
     buckets = comparison.by_length(test_set).query("key == 'bleu'")
     frame = with_cells(comparison.whole(test_set), comparison)
@@ -100,7 +100,7 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def positions_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the loss by position in joined inputs; empty without `+stress=position`."""
+    """Makes a table of the loss of BLEU by position in joined inputs; empty without `+stress=position`."""
     frame = comparison.scores
     frame = frame[(frame["set"] == test_set) & (frame["subset"] == POSITION)].assign(key="bleu")
     note = "BLEU of sentences alone minus their BLEU in joined inputs, by position in the input."
@@ -115,7 +115,7 @@ def percentage(row: Any) -> Cell:
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the retention of each score; empty without a curve."""
+    """Makes a table of the retention of each score; empty if there is no curve."""
     frame = comparison.retention.query("set == @test_set and domain == ''")
     frame = with_cells(frame, comparison)
     cells = []
@@ -144,7 +144,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def domains_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the retention of each score by domain; empty without domains."""
+    """Makes a table of the retention of each score by domain; empty if there are no domains."""
     frame = comparison.retention.query("set == @test_set and statistic == @RETAINED")
     frame = with_cells(frame if frame["domain"].any() else frame[:0], comparison)
     frame = frame.assign(
@@ -162,10 +162,10 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
-    """Gives the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
+    """Returns the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
-    With many groups, it describes only the groups with the lowest and the highest retention. It is
-    empty without a curve.
+    If there are more than `MAX_HEADLINES` groups, it describes only those with the lowest and the highest
+    retention. It is empty if there is no curve.
     """
     frame = comparison.retention.query("set == @test_set and domain == ''")
     kept = frame[frame["statistic"] == RETAINED].set_index("name")
@@ -205,7 +205,7 @@ def paper_table() -> Table:
 
 
 def training_table(runs: Sequence[FinishedRun]) -> Table:
-    """Makes a table like the paper's Table 2: updates, time, losses and memory of trainings."""
+    """Makes a table like the paper's Table 2: updates, time, losses and memory of each training run."""
     rows = []
     for run in runs:
         if train := run.results.get("train"):
@@ -228,7 +228,7 @@ def settings_table(runs: Sequence[FinishedRun]) -> Table:
 
 
 def all_tables(comparison: Comparison) -> list[Table]:
-    """Returns all tables that have rows, in reading order."""
+    """Returns all tables that have rows, in the order of tables.md."""
     makers = (
         scores_table,
         retention_table,
@@ -255,7 +255,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 
 def bleu_by_length(comparison: Comparison) -> str:
-    """Formats BLEU on the first test set, overall and by length, for a terminal; empty without a set."""
+    """Formats BLEU by length on the first test set for a terminal; empty if there is no test set."""
     if not comparison.sets:
         return ""
     name = comparison.sets[0]
@@ -266,7 +266,7 @@ def bleu_by_length(comparison: Comparison) -> str:
 
 
 def names_of(runs: Iterable[str]) -> str:
-    """Joins names for a title; of more than four names, only the first three and a count."""
+    """Joins names for a title; if there are more than four, the first three and the number of others."""
     names = list(runs)
     *first, last = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return f"{', '.join(first)} and {last}" if first else last

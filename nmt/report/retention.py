@@ -1,7 +1,7 @@
-"""Curves over sentence length, and the share of a score that long sentences keep, as tidy tables.
+"""Tables of the curves over sentence length, and of the share of a score that long sentences keep.
 
-Every group of seeds has a curve (`nmt.evaluation.length_curve`). Two groups also have curves of their
-difference and of their ratio. There the difficulty of the sentences, which both groups share, cancels.
+Every group of seeds has a curve (`nmt.evaluation.length_curve`). A pair of groups also has curves of the
+difference and of the ratio. In these, the difficulty of the sentences cancels, since both groups share it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from nmt.evaluation.length_curve import (
 from nmt.evaluation.scores_csv import VALUE
 from nmt.report.runs import FinishedRun
 
-MAX_COMPARED = 6  # maximum number of groups whose differences get curves: 15 pairs
+MAX_COMPARED = 6  # maximum number of groups that are compared in pairs; 6 groups make 15 pairs
 CURVES = ("set", "key", "kind", "name", "other", "words", *VALUE, "sentences", "interval")
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
 (one run of a group, without a band), `difference`, `ratio` or `domain`. `name` is a group or a run. `other`
-is the group that `name` is compared with, or the domain. `sentences` is the effective number of sentences."""
+is the domain, or the group that `name` is compared with. `sentences` is the effective number of sentences."""
 RETENTION = (
     "set",
     "key",
@@ -41,20 +41,20 @@ RETENTION = (
     "to",
     "longest",
 )
-"""Columns of retention. `from` and `to` are the two lengths; if the curve ends before the long length, `to`
-is its last length, `longest`. `statistic` names the value: the score `at 10 words` and `at 50 words`, their
-difference (`change`), their ratio (`retention`), the `retention at a constant error rate`, the difference of
-these two ratios (`excess retention`), or the length at which a share of the score is lost (`10% lost at`;
-NaN: not reached). `domain` is empty for all sentences."""
-ADJUSTED = "adjusted"  # in place of a domain's name: the same mix of domains at all lengths
+"""Columns of retention. `from` is the short length. `longest` is the last length of the curve. `to` is the
+long length, but at most `longest`. An empty `domain` means all sentences. `statistic` is one of: `at 10 words`
+and `at 50 words` (scores), `change` (their difference), `retention` (their ratio), `retention at a constant
+error rate`, `excess retention` (the first retention minus the second), and `10% lost at` (the length at which
+this share of the score is lost; NaN if it is not reached)."""
+ADJUSTED = "adjusted"  # `domain` of curves with the same mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
-Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # by key, then by kind and name
+Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # key of a score -> (kind, name) -> curve
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
-    """Says what the intervals of a frame cover, from its column `interval`.
+    """Describes what the intervals of a frame cover, from its column `interval`.
 
     >>> resampled_words(pd.DataFrame({"interval": ["documents", "documents and seeds", ""]}))
     'documents, and seeds where there are three or more'
@@ -78,9 +78,9 @@ def curve_rows(
     Args:
         curves: curves of one test set.
         groups: the runs of each group, in the order of its curve's samples.
-        controls: names of groups; each of the first `MAX_COMPARED` is compared with all groups before it.
-        on_common: maps a score and two groups to their curves on the sentences that both groups have;
-            None if these sentences are too few.
+        controls: names of groups. The first `MAX_COMPARED` are compared, each with all groups before it.
+        on_common: returns the curves of two groups for a score, on the sentences that both groups have; None
+            if these sentences are too few.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():
@@ -120,7 +120,7 @@ def retention_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields rows with the columns `RETENTION` except `set`, for the scores `keys`.
 
-    Leaves out curves without retention, such as curves with too few sentences near the short length.
+    Skips curves that have no retention, for example because too few sentences are near the short length.
     """
     for key, of_key in curves.items():
         for (kind, name), curve in of_key.items():

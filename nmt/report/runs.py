@@ -1,6 +1,6 @@
-"""Reads run folders, and gives the runs labels that distinguish them.
+"""Reads run folders, and gives each run a unique label.
 
-Nothing here imports a model: a report needs only files, on any machine.
+This module imports no model code, so reports need only the files of the run folders.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import matching
 from nmt.utils.text import printable
 
-UNRELATED = ("nbest", "batch_size")  # keys of the search that do not change a translation
+UNRELATED = ("nbest", "batch_size")  # keys of `search` that do not affect translations
 
 
 @dataclass(eq=False)
 class FinishedRun:
-    """One finished run, or another system's output for the same sentences."""
+    """A finished run, or the output of another system."""
 
     label: str  # name in tables and figures, unique among the compared runs
     results: dict[str, Any]  # content of `results.json`
     folder: Path | None = None  # None: another system
-    name: str = ""  # name of the run's group: the label without seed and path; empty: the label
+    name: str = ""  # name of the run's group: the label without seed and path; empty: `label`
     records: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # by test set
     kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, by set
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # original name of each renamed test set
-    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; absent: the default
+    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; missing: default
 
     @property
     def external(self) -> bool:
@@ -51,7 +51,7 @@ class FinishedRun:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration of the run, as plain containers."""
+        """The configuration of the run, as dictionaries and lists."""
         return self.results.get("config") or {}
 
     @property
@@ -71,10 +71,10 @@ class FinishedRun:
 
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """The configuration with dotted keys, without null and empty values.
+        """The configuration as one dictionary with dotted keys, without null and empty values.
 
-        The path of an initial checkpoint is replaced by the checkpoint's configuration, since each seed
-        may start from its own file.
+        Each seed may start from its own initial checkpoint. So its path is replaced by the checkpoint's
+        configuration.
         """
         flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
@@ -82,7 +82,7 @@ class FinishedRun:
 
     @cached_property
     def group(self) -> str:
-        """A text that is the same for all runs that have the same corpus and differ only in their seed."""
+        """The key of the run's group: runs on the same corpus that differ only in their seed have the same key."""
         if self.external:
             return self.label
         same: dict[str, Any] = {k: v for k, v in self.flat.items() if not is_incidental(k)}
@@ -97,24 +97,24 @@ class FinishedRun:
         return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
     def covered(self, test_set: str) -> set[int] | None:
-        """Returns the ids of the sentences that the shortlists cover; None without shortlists."""
+        """Returns the ids of the sentences whose words are all in the shortlists; None without shortlists."""
         rows = [] if self.external else self.translations(test_set)
         if all(row.get("no_unk") is None for row in rows):
             return None
         return {row["id"] for row in rows if row["no_unk"]}
 
     def translations(self, test_set: str) -> list[Record]:
-        """Returns the sentence records of a test set (`nmt.evaluation.records`); [] without any.
+        """Returns the sentence records of a test set (`nmt.evaluation.records`); [] if there are none.
 
         Raises:
-            InputError: if a line cannot be read; the message names file and line.
+            InputError: if a line cannot be read. The message names the file and the line.
         """
         if test_set not in self.records:
             self.records[test_set] = self._rows("translations", test_set)
         return self.records[test_set]
 
     def alignments(self, test_set: str) -> list[Record]:
-        """Returns the alignment records of the kept sentences; raises like `translations`."""
+        """Returns the stored alignment records of a test set; raises the same errors as `translations`."""
         if test_set in self.kept:
             return self.kept[test_set]
         return self._rows("alignments", self.stored.get(test_set, test_set))
@@ -125,9 +125,9 @@ class FinishedRun:
 
 
 def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
-    """Reads the finished runs of folders, sweep folders and globs, each once and with a unique label.
+    """Reads the finished runs in folders and globs, each run once, and makes their labels unique.
 
-    A folder stands for all runs inside it, at any depth; numbered jobs are sorted by number.
+    A folder means all runs inside it, at any depth. The numbered jobs of a sweep are sorted by number.
 
     Raises:
         InputError: if a pattern matches no finished run, or `results.json` cannot be read.
@@ -144,7 +144,7 @@ def find_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
 
 
 def read_run(folder: str | Path) -> FinishedRun:
-    """Reads the folder of a finished run; raises InputError if a file of it is not valid."""
+    """Reads the folder of a finished run; raises InputError if one of its files is invalid."""
     content = results.read(folder)
     scores = read_scores(folder)
     return FinishedRun(printable(str(content["name"])), content, Path(folder), scores=scores)
@@ -157,8 +157,8 @@ def _by_number(folder: Path) -> list[tuple[int, str]]:
 def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
     """Groups runs that differ only in their seed, in the order of each group's first run.
 
-    A seed occurs once in a group: a second run with this seed, such as an evaluation of the same
-    checkpoint, goes into a group of second runs.
+    A group has at most one run per seed. If a seed has a second run, such as another evaluation of the same
+    checkpoint, this run goes into a second group.
     """
     members: dict[tuple[str, int], list[FinishedRun]] = {}
     seen: Counter[tuple[str, int | None]] = Counter()
@@ -173,7 +173,7 @@ def grouped(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:
 
 
 def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
-    """Makes the labels of runs unique: by settings that differ, then the seed, then the path."""
+    """Makes labels unique: adds the settings that differ; if needed, also the seed, then the path."""
     for distinguish in (_by_settings, _by_seed, _by_path):
         counts = Counter(run.label for run in runs)
         for label in [label for label, count in counts.items() if count > 1]:
@@ -186,7 +186,7 @@ def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """Labels runs by differing keys; a key is used only if it separates runs that the keys before it do not."""
+    """Returns label suffixes from the keys that differ; leaves out a key if earlier keys separate the same runs."""
     frame = differing_settings(runs)
     keys: list[str] = []
     kinds = 1
@@ -215,7 +215,7 @@ def _by_path(runs: list[FinishedRun]) -> list[str]:
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """Returns the keys whose values differ: one row per run, one column per key, cells as text.
+    """Returns the keys whose values differ, as a table of text: one row per run, one column per key.
 
     A dash means that the run does not have the key.
     """
@@ -225,7 +225,7 @@ def differing_settings(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 
 
 def _setting(key: str, value: str) -> str:
-    """Shortens a key and its value; a class is shown by its section's name and its own name.
+    """Shortens a key and its value; a `_target_` becomes the names of its section and its class.
 
     >>> _setting("optimizer.lr", "0.1"), _setting("model.scoring._target_", "mine.scores.Bilinear")
     ('lr 0.1', 'scoring Bilinear')
@@ -238,7 +238,7 @@ def _setting(key: str, value: str) -> str:
 
 
 def is_incidental(key: str) -> bool:
-    """Tells whether a key may differ between runs of the same experiment."""
+    """Tells whether a key may differ between runs of the same group."""
     return (
         is_within(key, ("seed", "evaluation.scores")) or effect_of(TrainConfig, key) in INCIDENTAL
     )
@@ -247,9 +247,9 @@ def is_incidental(key: str) -> bool:
 def separate_texts(runs: Sequence[FinishedRun]) -> None:
     """Renames test sets, so that a name means the same text in all runs.
 
-    Runs on different corpora may all have a set `test`. The first text keeps the name. Other texts become
-    `test-2` and so on, so that sentences of different texts are not paired. Texts that differ only in
-    tokenisation count as the same text.
+    For example, runs on different corpora may all have a set `test`. The first text keeps this name. Other
+    texts are renamed to `test-2` and so on. Otherwise, sentences of different texts would be paired. Texts
+    that differ only in tokenisation count as the same text.
     """
     texts: dict[str, list[str]] = {}
     for run in runs:

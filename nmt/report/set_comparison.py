@@ -1,4 +1,4 @@
-"""The runs and systems on one test set: missing scores, curves, and the tests of pairs."""
+"""Compares runs and systems on one test set: scores, curves, and significance tests of pairs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nmt.evaluation.summary import Measured, common_sentences, compute_statistic
 from nmt.report.retention import ADJUSTED, Curves
 from nmt.report.runs import FinishedRun, grouped
 
-MAX_PAIRED = 25  # runs compared pair by pair: 300 runs would give 44,850 pairs
+MAX_PAIRED = 25  # maximum number of runs compared in pairs; 300 runs would make 44,850 pairs
 BREVITY = [REGISTERED["brevity_penalty"], REGISTERED["bleu_precisions"]]  # BLEU is their product
 
 
 def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[FinishedRun]:
-    """Selects at most MAX_PAIRED runs: first other systems, then the highest BLEU on the set."""
+    """Selects at most MAX_PAIRED runs: other systems first, then the runs with the highest BLEU on the set."""
     bleu = whole[whole["key"] == "bleu"].set_index("run")["value"]
     ranked = sorted(runs, key=lambda run: (not run.external, -bleu.get(run.label, 0.0)))
     chosen = {run.label for run in ranked[:MAX_PAIRED]}
@@ -35,17 +35,19 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
 
 
 class SetComparison:
-    """The runs on one test set; scores computed here use the length buckets of the first run.
+    """The runs on one test set; new scores use the length buckets of the first run.
 
     Attributes:
-        tested: scores whose differences are tested; `known`: all scores, by key.
+        tested: scores whose differences are tested.
+        known: all scores, by key.
         keys: keys of the tested scores that have curves.
         measured: statistics of the sentences, by run.
-        domains: names of the domains; empty if there is only one, or a sentence has none.
-        no_unk: ids of the sentences that the shortlists of all runs cover; None without shortlists.
+        domains: names of the domains; empty if there is only one, or if any sentence has none.
+        no_unk: ids of the sentences whose words are in the shortlists of all runs; None without shortlists.
         outdated: keys of stored scores that were computed on other sentences than `no_unk`.
-        groups: groups of seeds whose runs all have records; `members`: the statistics of these runs.
-        controls: names of the groups, other systems first; each is compared with all groups before it.
+        groups: groups of runs that all have records.
+        members: statistics of the runs of these groups.
+        controls: names of the groups, other systems first. Each is compared with all groups before it.
     """
 
     def __init__(
@@ -108,18 +110,18 @@ class SetComparison:
             measured.tables[NO_UNK.key][others] = np.nan
 
     def completed_scores(self) -> pd.DataFrame:
-        """Returns stored scores, and computes missing scores; BLEU without unknown words uses `no_unk`."""
+        """Returns the stored scores, and computes those that are missing or `outdated`."""
         tables = []
         for label, measured in self.measured.items():
             stored = self.stored[self.stored["run"] == label]
-            keys = list(measured.scores) if len(measured.ids) else []  # no records: no new scores
+            keys = list(measured.scores) if len(measured.ids) else []  # new scores need records
             anew = [key for key in keys if key in self.outdated or key not in set(stored["key"])]
             rows = [row for key in anew for row in measured.rows(self.name, key)]
             tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
         return pd.concat(tables)
 
     def curves(self) -> Curves:
-        """Computes the curves of the groups, and of systems with a constant error rate."""
+        """Computes the curves of the groups, and of simulated systems with a constant error rate."""
         members = dict(self.members)
         records = {run.label: run.translations(self.name) for run in self.runs}
         scored = [
@@ -138,7 +140,7 @@ class SetComparison:
         return separate_curves(members, keys, self.scale.weights)
 
     def curves_by_domain(self) -> dict[str, Curves]:
-        """Computes the groups' curves in each domain, and curves adjusted to one mix of all domains."""
+        """Computes the curves of the groups in each domain, and with the same mix of domains at all lengths."""
         weights = {
             domain: partial(kernel_of_domain, self.scale, domain=domain) for domain in self.domains
         }
@@ -156,14 +158,14 @@ class SetComparison:
         return None if curves is None else (curves[name], curves[other])
 
     def differences(self) -> Iterator[dict[str, Any]]:
-        """Yields tests of each score for each pair of runs, on the sentences for which both have it."""
+        """Tests each score of each pair of runs, on the sentences for which both runs have the score."""
         resamples = self.settings.resamples
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
         for score in self.tested if resamples else ():
             having = {label: each for label, each in paired.items() if each.has(score.key).any()}
             sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
-            # If all runs have the same sentences, test all pairs at once: this resamples each run once.
+            # If all runs have the same sentences, one call tests all pairs and resamples each run only once.
             pairs = map(dict, combinations(having.items(), 2))
             for part in [having] if len(sentences) == 1 else pairs:
                 common = common_sentences([*part.values()], score.key)

@@ -1,6 +1,6 @@
 """The style of all figures: `figures.mplstyle`, and colours that colour-blind readers can distinguish.
 
-Figures are `matplotlib.figure.Figure` objects without pyplot: no window, no global state.
+Figures are created without pyplot, which would open windows and keep global state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", ":")
 GREY = "#555555"
-SCREEN_DPI = 140  # pixels of a notebook per inch of paper
+SCREEN_DPI = 140  # pixels per inch of a figure in a notebook
 
 
 @cache
@@ -43,7 +43,7 @@ def _installed_families() -> set[str]:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Applies the project's style to everything that is drawn and saved inside.
+    """Applies the project's style to figures that are drawn and saved in this context.
 
     Decorate each function that draws with `@style()`.
     """
@@ -59,11 +59,11 @@ def style() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure that notebooks show by themselves, without pyplot, so that nothing is shown twice."""
+    """A figure that notebooks show without pyplot, and only once."""
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Returns the PNG and its display size: half as many pixels, so that it looks sharp."""
+        """Returns the PNG and its display size, which is half its size in pixels, so that it looks sharp."""
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=2 * SCREEN_DPI, bbox_inches="tight", pad_inches=0.05)
         width, height = struct.unpack(">II", file.getvalue()[16:24])
@@ -72,10 +72,10 @@ class Drawing(Figure):
 
 @style()
 def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes the figure in each of matplotlib's `formats`, as `path`.png, `path`.svg, ...; returns the files."""
+    """Writes the figure in each of matplotlib's `formats`, as `path`.png, `path`.svg and so on; returns the files."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-        figure.set_layout_engine(None)  # laid out and measured once for all files
+        figure.set_layout_engine(None)  # all files use this layout
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     written = []
     with warnings.catch_warnings(record=True) as caught:
@@ -97,7 +97,7 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
 
 @cache
 def advise_font(script: str) -> None:
-    """Logs once for each script that figures show boxes, and what to install."""
+    """Warns once per writing system (such as Thai) that no font has its characters, and names a package with one."""
     package = "fonts-noto-cjk" if script in CJK else "fonts-noto-core"
     log.warning(
         "no installed font has %s characters: figures show boxes; install one of Noto's, such as "
@@ -108,7 +108,7 @@ def advise_font(script: str) -> None:
 
 
 def shown(text: str, longest: int = 24) -> str:
-    """Returns a token for a figure: control characters become visible, long tokens are cut."""
+    """Returns a token for a figure: control characters are replaced, and long tokens are cut."""
     visible = "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c
         for c in text

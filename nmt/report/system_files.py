@@ -19,17 +19,17 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import matching, refuse_unreadable
 from nmt.utils.text import as_list
 
-# Parts of file names that are not names of systems; `gz` and `xz` look like languages.
+# Parts of file names that name neither a system nor a language; `gz` and `xz` look like languages.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
 
-# Names of columns in this program, COMET, MetricX and other tools.
+# Column names that this program, COMET, MetricX and other tools use.
 SOURCE = ("source", "src", "text")
 REFERENCE = ("reference", "ref", "target")
 OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
 
 
 class Output(NamedTuple):
-    """A file with a system's output; `column` is its column in a table of several systems."""
+    """A file with the output of a system; `column` is used if the file is a table of several systems."""
 
     file: str
     column: str = ""
@@ -39,19 +39,19 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     """Returns the files of each system by test set.
 
     Args:
-        given: a list of files and globs; or a mapping from each system's name to its file, or to its files
-            by test set. A name may contain dots, which Hydra reads as nested keys.
+        given: a list of files and globs, or a mapping from each system to its file. A file may be replaced by
+            a mapping from test sets to files. Names may contain dots, which Hydra reads as nested keys.
         sets: names of the known test sets.
 
     Raises:
-        InputError: if a pattern matches no file, if a test set is unknown, if none of several test sets is
-            named, or if a name occurs twice.
+        InputError: if a pattern matches no file, if a test set is unknown, if a file has no test set and there
+            are several, or if a name occurs twice.
     """
     listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
         if len(sets) != 1:
             raise InputError(
-                f"systems: files need one test set; type systems.NAME.SET=F, sets: {listed}"
+                f"systems: cannot choose a test set; type systems.NAME.SET=F; test sets: {listed}"
             )
         return {name: {sets[0]: output} for name, output in _files_by_name(given).items()}
     systems: dict[str, dict[str, Output]] = {}
@@ -77,7 +77,7 @@ def _is_set(name: str, sets: Sequence[str]) -> bool:
 
 
 def _files_by_name(patterns: Any) -> dict[str, Output]:
-    """Finds the files of patterns, and names each system by the part of its file name that differs."""
+    """Finds the files that match patterns, and names each system by the part of its file name that differs."""
     files: list[Path] = []
     for pattern in as_list(patterns):
         found = [file for file in matching(pattern) if file.is_file()]
@@ -97,7 +97,7 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
 
 
 def distinct_names(files: Sequence[str]) -> list[str]:
-    """Shortens file names: drops the parts between dots that all names share.
+    """Shortens file names: drops the first and last parts (between dots) that all names share.
 
     >>> distinct_names(["news.Claude-3.5.de.xz", "news.GPT-4.de.xz"])
     ['Claude-3.5', 'GPT-4']
@@ -119,7 +119,7 @@ def distinct_names(files: Sequence[str]) -> list[str]:
 
 
 def _system_columns(file: Path) -> list[str]:
-    """Returns the names of a table's columns if each column is a system; [] for one system's output."""
+    """Returns the columns of a table that has one column per system; [] for the output of one system."""
     if not {".jsonl", ".tsv"} & set(file.suffixes):
         return []
     table = read_table(str(file), "systems")
@@ -157,12 +157,12 @@ def is_language(text: str) -> bool:
 
 
 def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
-    """Reads the lines of a plain file, or the first column in `names` that a JSONL or TSV file has."""
+    """Reads the lines of a text file, or a column of a JSONL or TSV file: the first of `names` that exists."""
     if not {".jsonl", ".tsv"} & set(Path(path).suffixes):
         return [line.strip() for line in read_lines(check_file(path, key))]
     table = read_table(path, key, *names)
     column = next(name for name in names if name in table)
-    texts = table[column].fillna("")  # a system may fail on a sentence
+    texts = table[column].fillna("")  # a missing output counts as empty
     return [" ".join(each) if isinstance(each, list) else str(each) for each in texts]
 
 
@@ -170,7 +170,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     """Reads a JSONL file, or a TSV file with a heading.
 
     Raises:
-        InputError: if the file cannot be read, or if `names` are given but no column has such a name.
+        InputError: if the file cannot be read, or if no column has one of the given `names`.
     """
     file = check_file(path, key)
     table = _parsed(file, key, file.stat().st_mtime_ns)
@@ -179,7 +179,7 @@ def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
     return table
 
 
-@lru_cache(maxsize=1)  # a table of many systems is read once
+@lru_cache(maxsize=1)  # avoids reading a table again for each of its systems
 def _parsed(file: Path, key: str, changed: int) -> pd.DataFrame:
     if ".jsonl" in file.suffixes:
         return pd.DataFrame(read_rows(file))

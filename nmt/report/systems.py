@@ -1,7 +1,7 @@
-"""Reads the output of other systems, and scores of it, from files.
+"""Reads the output of other systems, and the scores of this output, from files.
 
 A file is plain text with one sentence per line, JSONL with one object per line, or TSV with a heading. The
-test set of an output is a test set of the runs, or a source file with its references.
+output translates a test set of the runs, or a source file that has references.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from nmt.utils.text import as_list, file_name
 
 UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
-DESCRIBED = ("document", "domain")  # properties of a source line, from columns of the metadata
+DESCRIBED = ("document", "domain")  # keys that select a column with a property of each source line
 NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
-WINDOW = 10  # number of lines that are compared on either side of a break
+WINDOW = 10  # `first_misfit` compares this many lines before and after a line
 
 
 class FromFile(Ratio):
-    """A number per sentence from another tool, kept in the records; the score of a set is the mean.
+    """A score that another tool computed for each sentence; the score of a test set is the mean.
 
     `higher_is_better` is None, since the file does not say which direction is better.
     """
@@ -62,11 +62,11 @@ class FromFile(Ratio):
 
 @dataclass(frozen=True)
 class TestText:
-    """A test set whose sentences systems translate."""
+    """A test set that other systems have translated."""
 
     records: list[Record]  # the sentences, without translations (`nmt.evaluation.records`)
     reference_tokeniser: Tokeniser
-    tokenised: bool = False  # whether systems write tokens
+    tokenised: bool = False  # whether the outputs are tokenised
     languages: Sequence[str] | None = None  # source and target language
 
     def aligned(self, lines: Sequence[str], key: str) -> Sequence[str]:
@@ -85,13 +85,13 @@ class TestText:
             )
             raise InputError(
                 f"{key}: {len(lines)} lines, but the test set has {sentences} sentences (to line "
-                f"{indices[-1] + 1} of its source); from line {misfit} on, lines fit their "
-                "neighbours' references better: look there for a break or a lost line"
+                f"{indices[-1] + 1} of its source); from line {misfit} on, lines fit the references "
+                "of neighbouring lines better: look there for an added or a missing line"
             )
         return lines
 
     def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
-        """Makes records of the first `count` sentences from outputs for inputs of `size` sentences."""
+        """Makes records of the first `count` sentences; each output line translates `size` sentences."""
         inputs = -(-count // size)
         if len(lines) != inputs:
             raise InputError(
@@ -114,7 +114,7 @@ class SystemOutput(NamedTuple):
     lines: Sequence[str]
 
     def parts(self) -> list[tuple[list[str], str, list[int]]]:
-        """Returns tokens, text and BLEU statistics (10) of each line."""
+        """Returns the tokens, the text and the ten BLEU statistics of each line."""
         parts = []
         for sentence, line in zip(self.text.records, self.lines, strict=True):
             tokens = self.text.tokens(line)
@@ -124,10 +124,10 @@ class SystemOutput(NamedTuple):
 
 
 def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> int:
-    """Finds the line, from 1, at which outputs and references get out of step.
+    """Returns the number of the first line (from 1) at which outputs no longer match their references.
 
-    Before the break, outputs share words with their own reference. After it, they share words with the
-    previous reference (if a line was added) or with the next reference (if a line is missing).
+    Outputs before this line share words with their own reference. Later outputs share words with the previous
+    reference (if a line was added) or with the next reference (if a line is missing).
 
     >>> first_misfit([["a"], ["b"], ["b2"], ["c"], ["d"]], [["a"], ["b"], ["c"], ["d"]])
     3
@@ -156,23 +156,23 @@ def read_systems(
     """Reads the systems of a configuration as runs without a folder.
 
     Args:
-        tables: result of `read_scores`, checked before the texts are read.
+        tables: result of `read_scores`. They are checked before the texts are read.
 
     Raises:
-        InputError: if a file cannot be read, if its number of lines differs from the test set, if its test
-            set is unknown, or if a table needs a column `system` and lacks it; the message names the key.
+        InputError: if a file cannot be read or has the wrong number of lines, if a test set is unknown, or if
+            a table lacks a required column `system`. The message names the key.
     """
     of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
     if given and not config.source:
-        raise InputError(f"{given[0]}: describes a text of source=FILE; type it, too")
+        raise InputError(f"{given[0]}: describes a text of source=FILE; add source=FILE")
     own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
     outputs: list[SystemOutput] = []
     both = [name for name in own if any(name in run.sets for run in runs)]
     if both and (described := [key for key in DESCRIBED if getattr(config, key)]):
-        raise InputError(f"{described[0]}: not known for the runs on {both[0]}; leave out runs")
+        raise InputError(f"{described[0]}: not known for the runs on {both[0]}; omit runs=")
     named = name_systems(config.systems or {}, sets)
     for score, table in tables.items() if len(runs) + len(named) > 1 else ():
         if "system" not in table:
@@ -219,10 +219,10 @@ def read_systems(
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
-    """Returns a test set of the runs; its sentences come from a run with shortlists, if there is one."""
+    """Returns a test set of the runs, with the sentences of a run that has shortlists, if any."""
     scored = [run for run in runs if run.translations(test_set)]
     if not scored:
-        raise InputError(f"systems: no run kept its translations of {test_set}")
+        raise InputError(f"systems: no run has stored translations of {test_set}")
     run = max(scored, key=lambda run: run.translations(test_set)[0].get("no_unk") is not None)
     flat = run.flat
     reference_tokeniser = tokeniser(
@@ -236,7 +236,7 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
 
 
 def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScale]:
-    """Reads `source` and `reference`; returns the test set by its name, and the scale of its lengths."""
+    """Reads `source` and `reference`; returns the test set, by name, and its scale of lengths."""
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
@@ -292,16 +292,14 @@ def _measure_lengths(
 
 
 def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
-    """Reads the column that `document` or `domain` selects; it must have a name for every source line."""
+    """Reads the column that `document` or `domain` selects; every source line needs a name in it."""
     name = getattr(config, key)
     column = _column(config, name, sentences)
     if (empty := column.isna() | (column == "")).any():
         raise InputError(f"{key}={name}: row {int(empty.argmax()) + 1} names no {key}")
     names = column.astype(str).tolist()
     if key == "domain" and (taken := {"all", ADJUSTED} & {*names}):
-        raise InputError(
-            f"domain={name}: tables need the name {min(taken)}; call the domain another"
-        )
+        raise InputError(f"domain={name}: the name {min(taken)} is reserved; rename this domain")
     return names
 
 
@@ -316,7 +314,7 @@ def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
 
 
 def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Reads a table for each score; its column with the name of the score has a number per sentence.
+    """Reads a table for each score; the column with the name of the score has a number per sentence.
 
     If there are several runs or systems, a column `system` must name the system of each row.
     """
@@ -329,7 +327,7 @@ def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 
 
 def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) -> list[FromFile]:
-    """Adds numbers from files to the records of runs and systems, and returns their scores.
+    """Adds numbers from files to the records of runs and systems, and returns a score for each table.
 
     Args:
         tables: result of `read_scores`. The rows of a system are in the order of its test set. If there

@@ -1,4 +1,4 @@
-"""A table for people, which Markdown, LaTeX and the page's templates show."""
+"""A table that is written as Markdown or LaTeX, or shown in the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATEX = {"\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "–": "--", "\u202f": r"\,", 
 
 
 class Cell(NamedTuple):
-    """A number for people."""
+    """A formatted number."""
 
     text: str = NONE  # the formatted number; a dash if it is missing
     beside: str = ""  # interval or deviation
@@ -27,12 +27,12 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table for people."""
+    """A table with a title and notes."""
 
     name: str
     title: str
-    frame: pd.DataFrame  # texts and `Cell`s; columns of cells are right-aligned
-    notes: list[str] = field(default_factory=list)  # what a reader must know, one sentence each
+    frame: pd.DataFrame  # elements are text or `Cell`; columns of `Cell` are right-aligned
+    notes: list[str] = field(default_factory=list)  # explanations below the table
 
     def is_text(self, column: str) -> bool:
         return not any(isinstance(cell, Cell) for cell in self.frame[column])
@@ -88,7 +88,7 @@ def pivot(frame: pd.DataFrame, rows: Mapping[str, str], columns: str) -> pd.Data
     """Pivots the column `cell` of a frame, keeping the order of rows and columns.
 
     Args:
-        rows: the columns whose values name the rows, and their titles in the result.
+        rows: the columns whose values name the rows, mapped to their titles in the result.
         columns: the column whose values become columns.
     """
     order = frame[list(rows)].drop_duplicates().set_index(list(rows)).index

@@ -1,6 +1,6 @@
 """Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels show metrics of the training, and metrics that `nmt.training.result_logging` logs at its end.
+The panels show metrics of the training, and the results that `nmt.training.result_logging` logs after it.
 The package `wandb-workspaces` is an optional dependency (extra `wandb`).
 """
 
@@ -25,7 +25,7 @@ OVER_UPDATES = {
 
 
 def check_project(text: str) -> None:
-    """Checks `wandb=` at the start of a comparison.
+    """Checks the value of `wandb=` before a comparison starts.
 
     Raises:
         InputError: if `text` is not ENTITY/PROJECT, or if the extra `wandb` or a login is missing.
@@ -38,14 +38,14 @@ def check_project(text: str) -> None:
 
 
 def save_workspace(project: str, comparison: Comparison, output: Path) -> str:
-    """Saves the workspace for all runs of ENTITY/PROJECT, and returns its address.
+    """Saves the workspace for all runs of ENTITY/PROJECT, and returns its URL.
 
     Raises:
-        RunError: if W&B does not save the workspace; the error names `output`, the folder of the page.
+        RunError: if W&B does not save the workspace; the message names `output`, the folder of the page.
     """
     try:
         return str(build_workspace(project, comparison).save().url)
-    except Exception as error:  # network, key, rights, service
+    except Exception as error:  # any error of the network or of W&B
         problem = f"not saved ({first_line(error)}); the page is in {output}"
         raise RunError(f"wandb={project}: {problem}") from error
 

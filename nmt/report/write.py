@@ -27,12 +27,12 @@ def write_comparison(
     figures: Sequence[str] = (),
     claims: Table | None = None,
 ) -> Path:
-    """Writes comparison.html, tables/, figures/ and claims.md; logs BLEU by length; returns the page's path.
+    """Writes comparison.html, tables/, figures/ and claims.md, logs BLEU by length, and returns the page's path.
 
     Args:
         report, title: as in `build_page`.
-        figures: formats of figures for papers; empty: no figures.
-        claims: decided claims, also shown on the page.
+        figures: formats of the figures; empty: no figures.
+        claims: table of decided claims, which the page also shows.
     """
     write_tables(comparison, folder / "tables")
     draw_figures(comparison, folder / "figures", figures, captioned=False)

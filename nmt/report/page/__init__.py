@@ -1,1 +1,1 @@
-"""The comparison page: one HTML file with its data, style and programs inside; it needs no network."""
+"""The comparison page: one HTML file that contains its data, style and scripts, and needs no network."""

@@ -1,8 +1,8 @@
 """Builds the page of a comparison of runs, or of a single run.
 
-Text enters a page in only two ways: jinja2 escapes it in the templates, and data are deflated JSON in
-base64, which the page's program puts into text nodes and attributes. The page's content security policy
-allows only its own programs, by their hashes.
+Text enters a page in only two ways. Text in the templates is escaped by jinja2. Text in the data (deflated
+JSON in base64) is put into text nodes and attributes by the page's script. The content security policy allows
+only the page's own scripts, by their hashes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def build_page(
     """Writes the page of a comparison, or of a single run, and returns its path.
 
     Args:
-        report: `sentences` limits the sentences per test set in the alignment explorer; `live`
+        report: `sentences` is the maximum number of sentences per test set in the alignment explorer. `live`
             selects the models that the page contains.
         title: title of the page; None: the names of the runs.
     """
@@ -122,7 +122,7 @@ def build_page(
 
 
 def turned(table: Table) -> Table:
-    """Turns a table of at most `MAX_COLUMNS` runs, so that each score has a row and each run a column."""
+    """Transposes a table of at most `MAX_COLUMNS` runs: one row per score, one column per run."""
     if len(table.frame) > MAX_COLUMNS:
         return table
     frame = table.frame.set_index("Run").T.rename_axis(index="Score", columns=None).reset_index()

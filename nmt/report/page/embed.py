@@ -1,4 +1,4 @@
-"""Packs what a page contains besides its text: data, style and programs."""
+"""Packs the data, style and scripts of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|class) (\w+)", 
 
 
 def packed(value: Any, level: int = 9) -> str:
-    """Deflates a text, or a value as JSON, and encodes it in base64; js/data.mjs reads it."""
+    """Compresses a text, or a value as JSON, and encodes it in base64; js/data.mjs decodes it."""
     if not isinstance(value, str):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     content = zlib.compress(value.encode("utf-8", "replace"), level)
@@ -25,10 +25,10 @@ def packed(value: Any, level: int = 9) -> str:
 
 @functools.cache
 def program(main: str) -> str:
-    """Joins the JavaScript modules into one script, so that a page can allow it by its hash.
+    """Joins `main` and all JavaScript modules that it needs into one script.
 
-    Each module becomes a function that returns its exports. A module follows the modules that it imports;
-    `main` is last. Each import and export must be on one line and use names.
+    Each module becomes a function that returns its exports, and comes after the modules that it imports. Only
+    named imports and exports are supported, each on one line.
     """
     modules: dict[str, str] = {}
 
@@ -51,7 +51,7 @@ def program(main: str) -> str:
 
 @functools.cache
 def chart_library() -> str:
-    """Returns Vega, Vega-Lite and vega-embed as one program that sets `window.vegaEmbed`."""
+    """Returns Vega, Vega-Lite and vega-embed as one script that sets `window.vegaEmbed`."""
     import vl_convert
 
     return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")

@@ -1,4 +1,4 @@
-"""Chooses the trained models that a page contains: `live.bin` of run folders, embedded unchanged."""
+"""Selects the trained models (`live.bin` of run folders) that a page contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.report.runs import FinishedRun, grouped
 from nmt.text.tokenise import tokeniser
 
 FILE = "live.bin"
-LIMIT = 12_000_000  # maximum bytes (base64) of all models of a page with `report.live=auto`
+LIMIT = 12_000_000  # maximum size of all models in bytes (base64), with `report.live=auto`
 OFFERED = 80  # maximum number of test sentences that the page offers as examples
 
 
@@ -24,12 +24,12 @@ def fitted_models(
 ) -> tuple[dict[str, str], dict[str, Any] | None]:
     """Selects the models of a page: one run per group, as many as fit.
 
-    Models with and without attention alternate, those with the largest `max_length` first. With
-    `report.live=auto` a model that would exceed LIMIT is left out.
+    Models with and without attention alternate, in descending order of `max_length`. With `report.live=auto`,
+    a model is left out if the total would exceed LIMIT.
 
     Returns:
-        Two values: the contents of page elements by id (the models, and the worker's program); and the
-        labels of the models with example sentences, or None without models.
+        Two values. The first has the contents of page elements by id: the models, and the script of the worker.
+        The second has the labels of the models, and example sentences; it is None if there are no models.
     """
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
     for members in grouped(runs).values() if report.live is not False else ():
@@ -56,7 +56,7 @@ def _file(run: FinishedRun) -> Path:
 
 
 def _offered(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
-    """Returns example source sentences of the test sets, as text, spread over their lengths."""
+    """Returns detokenised source sentences of the test sets as examples, from short to long."""
     rows = {
         tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
     }

@@ -1,6 +1,6 @@
 """The data of a page: runs, scores by length, differences, translations, alignments.
 
-Frames of a comparison become lists of rows; the scripts of the page select and draw them.
+The frames of a comparison become lists of rows, which the page's scripts select and draw.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from nmt.report.page.embed import packed
 from nmt.report.result_tables import heading
 from nmt.report.runs import FinishedRun
 
-# limits per page: if translations or alignments need more, only some are kept, evenly spaced
+# Limits per page. If translations or alignments need more, an evenly spaced selection is kept.
 MAX_TRANSLATION_BYTES = 800_000
 MAX_ALIGNMENT_BYTES = 1_900_000
 
 
 def overview(comparison: Comparison) -> dict[str, Any]:
-    """Returns the data of charts and matrices."""
+    """Returns the data of the charts and of the significance matrices."""
     groups = list(comparison.groups)
     of = {run.label: n for n, name in enumerate(groups) for run in comparison.groups[name]}
     scores = comparison.scores
@@ -51,7 +51,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
                 "title": heading(about),
                 "digits": about["digits"],
                 "higher_is_better": about["higher_is_better"],
-                "ratio": about["unit"] == "ratio",  # its axis need not begin at 0
+                "ratio": about["unit"] == "ratio",  # the axis of a ratio need not start at 0
             }
             for key, about in comparison.about.items()
         },
@@ -84,7 +84,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
 
 
 def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns rows without some columns, with six decimals, and null for missing values."""
+    """Returns the rows of a frame, except the columns `without`, with six decimals and None for NaN."""
     text = frame.drop(columns=[*without]).to_json(orient="records", double_precision=6)
     rows: list[dict[str, Any]] = json.loads(text)
     return rows
@@ -93,11 +93,11 @@ def _rows(frame: pd.DataFrame, without: Sequence[str]) -> list[dict[str, Any]]:
 def fitted_sentences(
     comparison: Comparison, limit: int
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, dict[str, Any]]]:
-    """Selects alignments (at most `limit`) and translations of each test set, evenly over the lengths.
+    """Selects translations and at most `limit` alignments of each test set, evenly spaced by length.
 
     Returns:
-        Two dictionaries by test set: the chosen sentences of `_aligned`; and the labels of the `systems`,
-        the chosen `rows` of `_translations`, and the `total` number of rows before the choice.
+        Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems`
+        (their labels), `rows` (selected results of `_translations`), and `total` (the number of all rows).
     """
     runs = {name: comparison.paired(name) for name in comparison.sets}
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}
@@ -116,7 +116,7 @@ def fitted_sentences(
 
 
 def _thinned(sets: dict[str, list[Item]], room: int) -> dict[str, list[Item]]:
-    """Keeps as many rows of each set, evenly spaced, as fit into `room` bytes of a page."""
+    """Keeps evenly spaced rows of each set, as many as fit into `room` bytes."""
     share = min(1.0, 0.95 * room / len(packed(sets, 6)))
     return {name: spread(rows, math.ceil(share * len(rows))) for name, rows in sets.items()}
 
@@ -125,8 +125,8 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
     """Returns every sentence of a test set with each run's translation, from short to long.
 
     Returns:
-        Rows of `id`, `length`, `s`ource, `r`eference, `h`ypotheses in the order of the runs (null
-        if a run has none), and `b`, the sentence BLEU of each hypothesis.
+        Rows with `id`, `length`, `s` (source), `r` (reference), `h` (a hypothesis per run; None if the run has
+        none), and `b` (the sentence BLEU of each hypothesis).
     """
     tables = [{row["id"]: row for row in run.translations(test_set)} for run in runs]
     scores = [sentence_bleu(run.translations(test_set)) for run in runs]
@@ -147,11 +147,11 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
 
 
 def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
-    """Returns the sentences with alignments in any run, from short to long.
+    """Returns the sentences for which any run has an alignment, from short to long.
 
     Returns:
-        `id`, `length`, `source` and `reference` tokens, and `by`: for the label of each run, its record
-        of alignments/<set>.jsonl, with `bleu` added and numbers rounded to four decimals.
+        Rows with `id`, `length`, `source` and `reference` (tokens), and `by`. `by` maps the label of a run to
+        its record of alignments/<set>.jsonl, with `bleu` added and numbers rounded to four decimals.
     """
     sentences: dict[int, dict[str, Any]] = {}
     for run in runs:
@@ -170,7 +170,7 @@ def _short(row: Mapping[str, Any]) -> Any:
 
 
 def sentence_bleu(records: Sequence[Record]) -> dict[int, float]:
-    """Computes smoothed BLEU of single sentences by id (with `effective_order`), rounded to 0.1 points."""
+    """Computes the smoothed BLEU of each sentence (with `effective_order`), rounded to 0.1 points, by id."""
     known = {row["id"]: row["bleu_stats"] for row in records if row.get("bleu_stats") is not None}
     scores = bleu(np.array([*known.values()]).reshape(-1, WIDTH), effective_order=True)
     return {identity: round(x, 1) for identity, x in zip(known, scores.tolist(), strict=True)}
