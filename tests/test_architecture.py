@@ -42,7 +42,7 @@ ALONE = {
     "report": {"utils", "config", "text", "evaluation"},
     "evaluation": {"utils", "config", "text"},
 }
-# READERS work without the libraries of HEAVY, which only training and translating need.
+# Folders that must not import the libraries in HEAVY. Only training and translation need these.
 READERS = ("utils", "config", "text", "grammar", "evaluation", "report", "cli")
 HEAVY = (
     "torch",
@@ -138,12 +138,12 @@ def test_no_file_imports_a_command():
 
 
 def test_no_import_cycles():
-    """A package's node is its `__init__`, which every module of the package imports implicitly."""
+    """A package is a node, too, since an import of its modules also runs its `__init__`."""
     graph = {}
     for file in PACKAGE.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         graph[name] = {imported for imported in modules(file) if imported != name}
-        if file.name == "__init__.py":  # imports of its own modules are no cycles
+        if file.name == "__init__.py":  # it may import its own modules
             graph[name] = {n for n in graph[name] if not n.startswith(f"{name}.")}
     try:
         TopologicalSorter(graph).prepare()

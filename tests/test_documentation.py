@@ -21,7 +21,7 @@ SHELL = [
 ]
 TABLE_MARKS = re.compile(r"<!--.*?-->|\||-{3,}:?")
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-SPECIAL = re.compile(r"[][*?(){}!#^]|(?<!\S)=|(?<=\S)~")  # zsh expands these, or refuses them
+SPECIAL = re.compile(r"[][*?(){}!#^]|(?<!\S)=|(?<=\S)~")  # special characters of zsh
 
 
 def words(path) -> int:
@@ -59,7 +59,7 @@ def test_keys_and_modules_exist(block: Block, check):
         return  # test_how_tos.py runs this block
     for command in commands(block):
         if command.name == "grammar" or "--config-dir" in command.words:
-            continue  # `check` knows neither `nmt.grammar` nor the option --config-dir
+            continue  # `check` supports neither `nmt.grammar` nor --config-dir
         typed = [word for word in command.words if not word.startswith(("-", "hydra"))]
         if "-m" in command.words:
             typed = [re.sub(r",[^]]*$", "", word) if "[" not in word else word for word in typed]

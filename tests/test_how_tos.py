@@ -1,7 +1,7 @@
 """Runs the blocks that the documentation marks as quick, in order and with tiny sizes.
 
-Each page runs in its own folder, which has the files that the page shows, and stand-ins for the
-reader's own files.
+Each page runs in its own folder. The folder contains the files that the page shows, and made-up files in
+place of the user's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.helpers.processes import run
 from tests.helpers.run_folders import make_run
 
 QUICK = [page for page in PAGES if "<!-- quick -->" in page.read_text()]
-LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # pairs in the reader's own files
+LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # sentence pairs in each made-up file
 SMALL = (
     "trainer.enable_progress_bar=false",
     "logger=none",
@@ -45,7 +45,7 @@ TINY = {
 
 
 def prepare_folder(folder: Path, page: str) -> None:
-    """Writes the files that the page shows, and stand-ins for the reader's own files."""
+    """Writes the files that the page shows, and made-up files in place of the user's own."""
     for name, content in files(page).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -67,7 +67,7 @@ def prepare_folder(folder: Path, page: str) -> None:
 
 
 def type_command(folder: Path, command: Command) -> None:
-    """Runs a command as printed, with smaller sizes."""
+    """Runs a command of the page, with smaller sizes."""
     tiny = TINY.get(command.name, ())
     smaller = {word.partition("=")[0] for word in tiny}
     words = [word for word in command.words if word.partition("=")[0] not in smaller]

@@ -1,4 +1,4 @@
-"""Searches over configurations: Optuna, and W&B sweeps as W&B agents run them."""
+"""Searches over configurations with Optuna, and with the agents of W&B sweeps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_optuna_runs_each_trial_as_a_job(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_of_wandb_runs_to_the_end_and_goes_on(tmp_path):
-    """Starts a run of sweeps/lengths.yaml twice, offline; the second start finds a finished run."""
+    """Starts the same run of sweeps/lengths.yaml twice, offline. At the second start it is already finished."""
     chosen = [f"{key}={entry['values'][0]}" for key, entry in SWEEP["parameters"].items()]
     typed = [word for word in SWEEP["command"] if "=" in word and "offline" not in word]
     env = {"WANDB_SWEEP_ID": "s", "WANDB_RUN_ID": "abc"}
@@ -52,7 +52,7 @@ def test_an_agent_of_wandb_runs_to_the_end_and_goes_on(tmp_path):
 
 
 def agent_commands():
-    """Yields values and command line of every run of the grid, as W&B's agents build them."""
+    """Yields the values and the command line of every run in the grid, as a W&B agent builds them."""
     utils = pytest.importorskip("wandb.sdk.launch.sweeps.utils")
     names = list(SWEEP["parameters"])
     for values in itertools.product(*(each["values"] for each in SWEEP["parameters"].values())):

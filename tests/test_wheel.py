@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment and an empty folder, also with options from a second package."""
+"""Runs the wheel in a new environment, also with config options that another package adds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_it_holds_the_package_its_options_and_the_launcher(wheel):
 
 @dataclass
 class Installed:
-    """The wheel in its own environment, which uses the packages installed for this interpreter."""
+    """A new environment with the wheel; its dependencies are the packages of the current interpreter."""
 
     environment: Path
     work: Path
@@ -58,7 +58,7 @@ class Installed:
         return self.environment / "lib" / python / "site-packages"
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Runs the environment's Python in the folder `work`; returns its stdout and stderr."""
+        """Runs Python of the environment in the folder `work`, and returns its stdout and stderr."""
         inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [str(self.environment / "bin/python"), *words],
@@ -98,7 +98,7 @@ def test_only_the_extra_brings_torch(wheel):
 
 
 def test_it_compares_systems_without_the_extra(installed):
-    """A comparison needs no libraries for training, such as torch. `train` names the missing extra."""
+    """A comparison needs no libraries for training, such as torch. `train` fails and names the extra."""
     block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
     (installed.packages / "light.py").write_text(block)
     (installed.packages / "light.pth").write_text("import light")

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.gpu`: what it reports of each item, and compilation without a GPU.
+"""`python -m benchmarks.gpu`: its report on each item, and compilation without a GPU.
 
-`.ci/run` rehearses the whole program.
+`.ci/run` runs the whole program with `--rehearse`.
 """
 
 import json
@@ -50,7 +50,7 @@ def test_how_items_end(monkeypatch, capsys):
     assert [line["ok"] for line in lines] == [True, False, False, False]
     assert [line["failed"] for line in lines] == [[], ["not a number"], [], []]
     assert lines[2]["error"][-1] == "ValueError: what went wrong"
-    assert lines[3]["error"][0] == "ended after 1 seconds"  # a rehearsal quadruples the limit
+    assert lines[3]["error"][0] == "ended after 1 seconds"  # 4 * 0.25: see `--rehearse`
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
@@ -70,16 +70,16 @@ def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp
 
 
 def test_all_items_fit_ten_minutes():
-    """The items' time limits leave 30 seconds for starting processes. The least important items are last."""
+    """570 seconds are for the items, 30 for starting processes. The least important items are last."""
     assert sum(seconds for _, seconds in program.ITEMS.values()) <= 570
     assert list(program.ITEMS)[-3:] == ["search", "repeat", "compile"]
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.slow  # `.ci/run` compiles these kernels anyway
+@pytest.mark.slow  # `.ci/run` also compiles these kernels
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
 def test_kernels_compile_for_a_gpu_that_is_not_there(target):
-    """Triton's interpreter accepts some kernels that Triton's compiler refuses."""
+    """The other tests use Triton's interpreter, which accepts some kernels that do not compile."""
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "benchmarks.gpu", "--compile", "--target", target]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)

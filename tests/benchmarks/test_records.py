@@ -1,4 +1,4 @@
-"""docs/results.md shows the records of docs/results/, and the scores follow from the recorded sentences."""
+"""Compares docs/results.md with the records in docs/results/, and recorded scores with recorded sentences."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def test_runs_are_added_once(tmp_path):
     for name in ("runs.csv", "claims.csv"):
         shutil.copy(RECORDS / name, tmp_path)
     some = pd.read_csv(RECORDS / "scores.csv.xz", dtype=str, keep_default_na=False, nrows=200)
-    some.to_csv(tmp_path / "scores.csv.xz", index=False)  # writing all takes seconds
+    some.to_csv(tmp_path / "scores.csv.xz", index=False)  # writing all rows would take seconds
     run = tmp_path / "run"
     run.mkdir()
     described = {

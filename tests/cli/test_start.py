@@ -73,7 +73,7 @@ def test_the_list_of_commands(monkeypatch, capsys):
 
 
 def test_the_installed_command_finds_code_in_the_current_folder(monkeypatch, tmp_path):
-    """The `sys.path` of an installed program begins with the program's folder, not the current folder."""
+    """In an installed program, `sys.path` begins with the folder of the program, not with the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["nmt", "train"])
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])
@@ -117,7 +117,7 @@ def test_trainings_in_a_job_without_srun_get_folders_of_their_own(monkeypatch, t
     composition._make_new_folder.cache_clear()
     assert "slurm" not in run_folder("train")
     assert run_folder("train", "auto") == "outputs/slurm-77"
-    assert rank() == 1  # LOCAL_RANK, which Lightning sets for its processes
+    assert rank() == 1  # the value of LOCAL_RANK
 
 
 def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""The comparison page at the end of a sweep, for every launcher, also after failed jobs."""
+"""Every launcher writes a comparison page at the end of a sweep, even if jobs have failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nmt.prepare`: text to encoded pairs."""
+"""`nmt.prepare` turns text into encoded pairs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class TestPrepare:
         ended = program("prepare", "data=text", *typed, f"data.cache={tmp_path}/cache")
         assert ended.code == 0, ended.err
         rows = {row[0]: row[1:] for row in map(str.split, ended.out.splitlines())}
-        assert rows["train"][:2] == ["2", "1"]  # pairs kept, and pairs that are too long
-        assert rows["valid"][:2] == ["3", "0"]  # the limit on length holds for training text only
+        assert rows["train"][:2] == ["2", "1"]  # two pairs are kept, one is too long
+        assert rows["valid"][:2] == ["3", "0"]  # only training text has a limit on length
         assert files(program.folder) == before
 
     def test_the_text_of_a_run_is_not_that_of_the_defaults(self, program):

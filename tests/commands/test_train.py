@@ -123,7 +123,7 @@ class TestTrain:
             ):
                 assert len(row[key]) == steps
             assert all(len(others) == 5 for others in row["runners_up"])
-            # Force decoding adds </s> to a hypothesis that the search did not finish.
+            # The word scores of an unfinished hypothesis have one more entry, for an added </s>.
             ended = sum(row["word_log_probabilities"])
             assert row["log_probability"] == pytest.approx(ended, abs=0.01) or row[
                 "log_probability"
@@ -196,4 +196,4 @@ class TestTrain:
         assert ended.code == 2
         assert "nmt: callbacks.best.monitor=valid/typo: no validation logs it" in ended.err
         assert "valid/bleu" in ended.err.splitlines()[-1]
-        assert not (program.folder / "typo/checkpoints").exists()  # refused before the first update
+        assert not (program.folder / "typo/checkpoints").exists()  # fails before the first update

@@ -1,4 +1,4 @@
-"""`nmt.translate`: standard input to standard output."""
+"""`nmt.translate` translates standard input to standard output."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class TestTranslate:
         ("line", "words"), [(b"a " * 100_000, "100,000"), (b"!" * 6000, "6,000")]
     )
     def test_a_line_of_very_many_words_is_refused_at_once(self, program, rnnsearch, line, words):
-        """Search takes time quadratic in the number of words. Punctuation marks count as words."""
+        """The time of a search is quadratic in the number of words, so such a line would take too long."""
         ended = program("translate", BEST, stdin=LINE + line + b"\n" + LINE)
         assert ended.code == 2
         assert f"nmt: standard input:2: {words} words; a line may have 5,000" in ended.err
-        assert ended.out.count("\n") == 1  # the line before the refused one is translated
+        assert ended.out.count("\n") == 1  # only the line before it is translated
 
     def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
@@ -126,6 +126,6 @@ class TestTranslate:
                     ready, _, _ = select.select([stdout], [], [], 200)
                     assert ready, "no answer while the input is open"
                     assert stdout.read(4096).count(b"\n") == 1
-            stdin.write(LINE)  # nobody reads the answer, as after `| head`
+            stdin.write(LINE)  # stdout is closed, as by `| head`
         ended = process.wait()
         assert (ended.code, "Traceback" in ended.err) == (0, False)

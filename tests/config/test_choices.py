@@ -1,4 +1,4 @@
-"""Options of config groups compose: experiments, regimes, data, scorings and tokenizers."""
+"""Combinations of options compose: experiments, regimes, data, scorings and tokenizers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from nmt.cli.composition import conf_folder
 from nmt.config.loading import load
 
-MODELS = {  # model, longest training sentence, updates in the paper
+MODELS = {  # model, `data.max_length`, updates in the paper
     "rnnencdec30": ("RNNencdec", 30, 846_000),
     "rnnencdec50": ("RNNencdec", 50, 600_000),
     "rnnsearch30": ("RNNsearch", 30, 471_000),
@@ -26,7 +26,7 @@ SCORINGS = {
 }
 
 
-# Rows cover all experiments and regimes, and most data sets and scorings.
+# The rows include all experiments and regimes, and most data sets and scorings.
 CHOSEN = [
     ("rnnencdec30", "tiny", "text", "none"),
     ("rnnencdec50", "paper", "europarl_gold", None),
@@ -58,7 +58,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
 
 
 def test_updates_of_every_experiment_at_every_regime(composer):
-    composer()  # registers the resolvers that the files call
+    composer()  # registers the OmegaConf resolvers
     updates = {"tiny": (12, 24), "laptop": (1000, 3000), "gpu": (20_000, 60_000)}
     for regime in ("tiny", "laptop", "gpu", "paper"):
         config = OmegaConf.load(conf_folder() / "regime" / f"{regime}.yaml")
@@ -77,7 +77,7 @@ def test_local_attention_takes_its_window_and_is_refused_without_attention(compo
 
 
 def test_every_option_of_every_group_composes(composer):
-    """Composes the first option of every group, then the second of every group, and so on."""
+    """Composes the first options of all groups together, then the second options, and so on."""
     other = ["experiment", "regime", "scoring", "attention", "data", "hydra", "claims"]
     groups = []
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
@@ -112,7 +112,7 @@ def test_the_papers_regime_is_the_papers(composer):
 
 
 def test_sizes_of_vocabularies(composer):
-    """A data option sets the sizes. A regime replaces them, and overrides of sizes replace both."""
+    """`data` sets the sizes, `regime` overrides `data`, and a typed size overrides both."""
     for typed, sizes in {
         "tokenizer.source_size=66": (66, 3000),
         "tokenizer=bpe tokenizer.target_size=77": (8000, 77),
@@ -124,7 +124,7 @@ def test_sizes_of_vocabularies(composer):
 
 
 def test_precedence(composer):
-    """From highest to lowest: the command line, the experiment, the regime, all other groups."""
+    """From highest to lowest precedence: the command line, the experiment, the regime, all other groups."""
     of = {
         typed: composer(*typed.split())
         for typed in (
@@ -139,6 +139,6 @@ def test_precedence(composer):
     assert [config.data.batch_size for config in of.values()] == [80, 16, 5, 16, 80]
     assert [config.model.hidden for config in of.values()] == [256, 24, 24, 1000, 1000]
     assert of["regime=tiny size=paper model.maxout=3"].model.maxout == 3
-    # The regime's sizes replace those of the built-in corpus.
+    # The sizes of the regime override those of the built-in corpus.
     sizes = [config.tokenizer.source_size for config in of.values()]
     assert sizes == [2000, 300, 300, 300, 30_000]

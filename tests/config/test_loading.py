@@ -1,4 +1,4 @@
-"""Overrides of a checkpoint's configuration, and the keys that a resumed run may change."""
+"""Overrides of the configuration in a checkpoint, and the keys that a resumed run may change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stored(composer):
     ],
 )
 def test_only_what_is_typed_changes(stored, typed, expected):
-    """`threads` and `trust` never come from a checkpoint, which may be someone else's."""
+    """`threads` and `trust` are not read from a checkpoint, since it may come from another user."""
     config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
     before, after = (flatten(to_containers(each)) for each in (stored, config))
     assert {path: after[path] for path in expected} == expected

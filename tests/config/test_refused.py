@@ -1,4 +1,4 @@
-"""Wrong overrides are refused with exit code 2, and one or two lines that name the key."""
+"""Wrong overrides end with exit code 2, and with one or two lines that name the key."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_no_value_ends_in_a_traceback(check, path, value):
 
 
 def beyond(accepts: Mapping[str, Any]) -> Iterator[Any]:
-    """Yields values of the right type that a key does not accept."""
+    """Yields values that have the right type for a key, but break its bounds or choices."""
     if "choices" in accepts:
         yield -1 if isinstance(accepts["choices"][0], int) else "nonsense"
     for name, step in (("minimum", -1), ("above", 0), ("maximum", 1), ("below", 0)):

@@ -1,4 +1,4 @@
-"""An error in code that a configuration names gives a message of one line, without Hydra's text."""
+"""If code of a `_target_` raises an error, the message has one line, without the text that Hydra adds."""
 
 from __future__ import annotations
 

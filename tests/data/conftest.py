@@ -33,7 +33,7 @@ def write(tmp_path: Path) -> Callable[[str, list[str]], str]:
 
 @pytest.fixture
 def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> Config:
-    """57 training pairs (4 to 12 source, 3 to 15 target words), 7 development and 5 test pairs."""
+    """Returns a configuration with 57 training pairs, 7 development pairs and 5 test pairs."""
     lines: dict[str, Any] = {}
     for name, pairs, offset in (("train", 57, 0), ("valid", 7, 100), ("test", 5, 200)):
         numbers = range(offset, offset + pairs)

@@ -26,7 +26,7 @@ def test_sentences_are_padded_with_the_end_and_masked() -> None:
 
 def test_weight_is_the_mean_unless_given() -> None:
     batch = collate([[2, 0]] * 3, [[3, 0]] * 3, words=4)
-    assert batch.words.item() == 4  # the given number of words, not of subwords
+    assert batch.words.item() == 4  # the argument `words`, not the number of ids
     assert batch.weight.item() == pytest.approx(1 / 3)
     assert batch.rows.tolist() == [0, 1, 2]
 

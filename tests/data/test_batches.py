@@ -1,4 +1,4 @@
-"""The order of the data: each pass visits every pair once, in the same order for any number of devices."""
+"""The order of the data: each epoch visits every pair once, in the same order for any number of devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sizes_of(pairs: int, seed: int = 3) -> np.ndarray:
 
 
 def splitmix64(state: int) -> int:
-    """One step of SplitMix64 as published, with Python's unbounded integers."""
+    """Computes one output of SplitMix64 with Python integers."""
     state = (state + 0x9E3779B97F4A7C15) % 2**64
     state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
@@ -57,12 +57,12 @@ def test_every_pair_once_a_pass(
             assert len(rows) == 1 or len(rows) * longer[rows].max() <= size
         else:
             assert len(rows) == size
-        # No batch holds a pair twice unless the batch is larger than the corpus.
+        # A batch contains a pair twice only if it is larger than the corpus.
         assert np.bincount(rows).max() == -(-len(rows) // pairs)
         seen += rows
         update += 1
         assert schedule.epoch(update) == len(seen) / pairs
-    # Each pool is sorted by length, so only the set of pairs in a whole pool can be compared.
+    # Sorting changes the order of pairs within a pool, so pools are compared as sets.
     ends = len(seen) - len(seen) % schedule.pool_pairs
     stream = np.tile(shuffle(pairs, seed), len(seen) // pairs + 1)[: len(seen)]
     for start in range(0, ends, schedule.pool_pairs):
@@ -75,7 +75,7 @@ def test_every_pair_once_a_pass(
 def test_batches_depend_on_their_number_alone(
     pairs: int, size: int, pool: int, order: str, seed: int, by_tokens: bool, start: int
 ) -> None:
-    """Batches can be read from any update on, in reverse order, and from a pickled schedule."""
+    """Batches do not depend on the first batch that is read, on the order of reading, or on pickling."""
     schedule = TrainingSchedule(sizes_of(pairs), size, pool, order, seed, by_tokens)
     forward = [schedule.rows(update).tolist() for update in range(44)]
     again = pickle.loads(pickle.dumps(schedule))
@@ -92,7 +92,7 @@ def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
     sizes = sizes_of(50)
     schedule = TrainingSchedule(sizes, 4, 3, seed=8)
     longer = sizes.max(axis=1)
-    for first in (0, 3, 12):  # the pool from batch 12 spans two passes
+    for first in (0, 3, 12):  # the pool that starts at batch 12 spans two epochs
         lengths = np.concatenate([longer[schedule.rows(first + k)] for k in range(3)])
         assert (np.diff(lengths.astype(int)) >= 0).all()
     stream = np.tile(shuffle(50, 8), 2)
@@ -108,7 +108,7 @@ def test_random_order_shuffles_batches_not_sentences() -> None:
     batches = [[schedule.rows(k).tolist() for k in range(20)] for schedule in (ascending, random)]
     assert batches[0] != batches[1]
     assert sorted(batches[0]) == sorted(batches[1])
-    # the second pool holds the same pairs as the first, in a different order
+    # the second pool has the same pairs as the first, in a different order
     assert [random.rows(k).tolist() for k in range(20, 40)] != batches[1]
 
 
@@ -129,15 +129,15 @@ def test_shares_are_the_batch_and_of_equal_work(
         ]
         assert sorted(np.concatenate(shares)) == sorted(rows)
         assert np.ptp([len(share) for share in shares]) <= 1
-        # The total lengths of shares with equally many pairs differ by at most the difference
-        # between the longest and the shortest pair.
+        # Among shares with the same number of pairs, total lengths differ by at most
+        # max(length) - min(length).
         longer = sizes.max(axis=1)
         whole = [longer[share].sum() for share in shares if len(share) == len(shares[0])]
         assert np.ptp(whole) <= np.ptp(longer[rows])
 
 
 def test_batches_by_tokens_are_filled_evenly() -> None:
-    """Batches hold at least 94 % of the limit on average, and no pool ends with a small batch."""
+    """Batches fill at least 94 % of the limit on average, and the last batch of a pool is not small."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
     schedule = TrainingSchedule(sizes, 1000, 20, seed=3, by_tokens=True)

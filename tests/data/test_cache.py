@@ -1,4 +1,4 @@
-"""The cache of prepared text. A folder of the cache is built once, completely or not at all."""
+"""The cache of prepared text. Each of its folders is built once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _build(cache: Path, log: Path) -> None:
 
 
 def test_processes_build_a_folder_once(tmp_path: Path) -> None:
-    """A folder whose name begins with a dot is left over from a killed process, and is not used."""
+    """The folder `.thing` stands for the leftovers of a killed process. It must be ignored."""
     (tmp_path / "cache/.thing").mkdir(parents=True)
     (tmp_path / "cache/.thing/part").touch()
     builders = [
@@ -101,7 +101,7 @@ def test_processes_build_a_folder_once(tmp_path: Path) -> None:
     ("name", "damage"),
     [
         ("rows.arrow", lambda content: content[: len(content) // 2]),
-        ("rows.arrow", lambda content: content[:-8]),  # all rows, but no end marker of the stream
+        ("rows.arrow", lambda content: content[:-8]),  # complete rows, but no end marker
         ("rows.arrow", lambda content: b""),
         ("facts.json", lambda content: b""),
         ("facts.json", lambda content: b"[]"),
@@ -143,7 +143,7 @@ def test_many_chunks_are_mapped_in_order_by_several_processes(
     chunks = (read.append(number) or number for number in range(500))
     results = map_chunks(_double, chunks)
     assert next(results)[0] == 0
-    assert len(read) < 2 * MANY  # reading stops before the end of a large text
+    assert len(read) < 2 * MANY  # most of the input has not been read yet
     values, processes = zip(*results, strict=True)
     assert values == tuple(range(2, 1000, 2))
     assert os.getpid() not in processes

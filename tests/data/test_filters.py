@@ -1,4 +1,4 @@
-"""Filters of training pairs, compared with the same rules in plain Python."""
+"""Compares the filters of training pairs with a simple implementation of the same rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pairs = list[tuple[str, str]]
 
 
 def random_pairs(seed: int, count: int) -> Pairs:
-    """Returns pairs of short lines of a few words, so that every filter drops some pairs."""
+    """Returns pairs of short lines from a small vocabulary, so that every filter drops some pairs."""
     draw = random.Random(seed)
     words = ["the", "cat", "sat", "жук", "λόγος", "12", "x" * 9, "é", "-"]
 

@@ -1,4 +1,4 @@
-"""Lightning gets the same batches with and without an interruption, and on any number of ranks."""
+"""Lightning gets the same batches after a resume, and on any number of ranks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -
 def test_shares_add_up_to_the_mean_over_the_whole_batch(
     config: Config, world: int, accumulate: int, tokens: int | None
 ) -> None:
-    """With `batch_tokens` a batch may have fewer sentences than there are shares."""
+    """A batch is split over ranks and micro-batches. With `batch_tokens`, a share can be empty."""
     if tokens:
         config.data.batch_tokens = tokens
     prepared = prepare(config.data, config.tokenizer)

@@ -1,4 +1,4 @@
-"""From text to encoded pairs: which pairs are kept, their counts, and when the cache is reused."""
+"""Text becomes encoded pairs: which pairs are kept, their counts, and when the cache is reused."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_only_what_changed_is_made_anew(config: Config) -> None:
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
 def test_text_is_encoded_with_given_vocabularies(config: Config, write: Write, kind: str) -> None:
-    """The given vocabularies were learned from a different text.
+    """The given vocabularies come from a different text.
 
-    Vocabularies restored from the saved state select the same folder of the cache as the originals.
+    Restoring them from their state must not change the fingerprint of the prepared text.
     """
     config.tokenizer.kind = kind
     config.tokenizer.source_size = config.tokenizer.target_size = 7 if kind == "words" else 270
@@ -142,12 +142,12 @@ def test_subwords(config: Config, joint: bool) -> None:
     assert text.vocabularies[0].decode(row["source_ids"]) == row["source"]
     assert text.vocabularies[1].decode(row["target_ids"]) == row["target"]
     assert (text.vocabularies[0].state() == text.vocabularies[1].state()) == joint
-    # `data.max_length` counts words, but batches are sorted by the number of subwords.
+    # `data.max_length` limits words, but `sizes` counts subwords.
     assert max(lengths(text.train)) == 9
     assert text.train.sizes[3].tolist() == [len(row["source_ids"]), len(row["target_ids"])]
     assert text.train.sizes.max() > 10
     assert text.train.counts["source_unknown"] == 0
-    # The NLL per word is the NLL divided by the number of words; `</s>` counts as a word.
+    # The NLL per word is divided by the number of words (with `</s>`), not of subwords.
     for split in (text.train, text.valid):
         batch = split.batch([3, 0, 2])
         assert batch.words == sum(len(split[number]["target"]) + 1 for number in (3, 0, 2))
@@ -192,7 +192,7 @@ def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
 ) -> None:
     config.data.languages = ["en", "vi"]
     prepared(config)
-    assert not caplog.messages  # no warning, since the text is already tokenised
+    assert not caplog.messages  # no warning: the text is already tokenised
     raw_text(config, write, ("The cat.", "Con mèo."))
     text = prepared(config)
     assert "data.train: Moses has no rules for 'vi'" in caplog.messages[0]

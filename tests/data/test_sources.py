@@ -1,4 +1,4 @@
-"""Which text a section of the configuration describes, and which sections are refused."""
+"""The text that a section of the configuration describes, and sections that are invalid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Read = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def read() -> Read:
-    """Returns a function read(section, key, **data), which returns the pairs of a text."""
+    """Returns a function read(section, key, **data) that returns the pairs of a text."""
 
     def rows(text: TextConfig, key: str = "data.train", **data: Any) -> list[dict[str, Any]]:
         source = open_source(text, DataConfig(**data), key)
@@ -58,7 +58,7 @@ def test_pairs_are_counted_after_those_left_out(
     assert identity(rest, root=root) != identity(whole, root=root)
     data = DataConfig(root=root, cache=str(tmp_path / "cache"))
     rows = tokenise_text(rest, data, "data.train", TokenizerConfig()).rows
-    assert rows["line"][0].as_py() == 2  # number of the line in the file, from 0
+    assert rows["line"][0].as_py() == 2  # line number in the file, from 0
 
 
 def test_identity_follows_the_content_not_the_name(write: Write) -> None:
@@ -98,7 +98,7 @@ def test_sections_that_name_no_text_are_refused(
 
 
 def test_local_copies_are_read_below_the_root(tmp_path: Path, read: Read) -> None:
-    """Files are joined in order, plain or compressed, and serve both translation directions."""
+    """Files are concatenated in order, may be compressed, and work for both translation directions."""
     (tmp_path / "a.en").write_text("x\ny\n")
     (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"u\nv\n"))
     (tmp_path / "b.en.xz").write_bytes(lzma.compress(b"z\n"))

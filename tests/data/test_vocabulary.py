@@ -1,4 +1,4 @@
-"""Words to ids and back."""
+"""Vocabularies map words to ids and back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_subwords_are_merged_and_know_their_words(subwords: BpeVocabulary) -> No
     assert len(index) == len(ids)
     assert index[0] == 0
     assert index[-1] == 3
-    assert index.count(1) == 6  # zébu: mark of the word's start, z, é (two bytes), b, u
+    assert index.count(1) == 6  # zébu: start mark, z, two bytes of é, b, u
     symbols = zip(subwords.symbols(ids), index, strict=True)
     assert "".join(symbol for symbol, word in symbols if word == 2) == "newest"
     again = load_vocabulary(json.loads(json.dumps(subwords.state())))

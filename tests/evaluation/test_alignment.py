@@ -15,12 +15,12 @@ from nmt.evaluation.alignment import (
 from nmt.evaluation.scores import REGISTERED
 from nmt.utils.errors import InputError
 
-# Attention weights: rows are three target words and </s>, columns four source words and </s>.
+# Attention weights of three target words and </s> (rows) to four source words and </s> (columns).
 WEIGHTS = np.array(
     [
         [0.60, 0.10, 0.10, 0.10, 0.10],
-        [0.05, 0.15, 0.30, 0.10, 0.40],  # </s> has the largest weight, but less than the limit 0.5
-        [0.10, 0.10, 0.10, 0.15, 0.55],  # the weight of </s> is above the limit
+        [0.05, 0.15, 0.30, 0.10, 0.40],  # largest weight at </s>, but below the limit 0.5
+        [0.10, 0.10, 0.10, 0.15, 0.55],  # weight of </s> above the limit
         [0.00, 0.00, 0.00, 0.00, 1.00],
     ]
 )
@@ -46,7 +46,7 @@ def test_a_source_without_words_has_no_links():
 
 def test_counts_and_error_by_hand():
     gold = Gold(frozenset({(0, 0), (3, 2)}), frozenset({(0, 0), (3, 2), (2, 1), (1, 1)}))
-    # Predicted links A = {0-0, 2-1}, sure links S and possible links P: A ∩ S = {0-0}, A ∩ P = A.
+    # Links: predicted A = {0-0, 2-1}, sure S, possible P. So A ∩ S = {0-0}, and A ∩ P = A.
     counts = sentence_counts(WEIGHTS, gold)
     assert counts == [2, 2, 1, 2, 2, 3]
     scores = all_scores(counts)

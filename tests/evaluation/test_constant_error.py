@@ -57,7 +57,7 @@ def test_swapped_words_stay_in_their_sentence(references):
 
 
 def test_errors_of_neighbouring_sentences_are_independent(references):
-    """Errors cluster inside sentences, but not across the end of a sentence."""
+    """Errors of neighbouring words are correlated within a sentence, but not across its end."""
     made = References([[words] for words in references])
     made.draw(1)
     words, _ = made.hypotheses(Rates(0.5, 0.05, 0.9, 0.0))
@@ -70,7 +70,7 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
 
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
-    """BLEU agrees even if the given system moves words far, which none of the rates describes."""
+    """BLEU agrees even if the given system moves words far. The simulation only swaps neighbours."""
     draw = np.random.default_rng(1)
     given = []
     for number, reference in enumerate(references):
@@ -82,7 +82,7 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
         given.append(system_record(record, words, ""))
     [twins] = constant_error_records(given, draws=1)
     assert [twins] == [*constant_error_records(given, draws=1)]
-    # There are no scores of detokenised text, since the errors are made in tokens.
+    # Errors are made in tokens, so there is no detokenised text to score.
     assert twins[0]["raw_reference"] is None
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
     assert bleu(got) == pytest.approx(bleu(wanted), abs=0.15)

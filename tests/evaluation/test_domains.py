@@ -1,4 +1,4 @@
-"""Length curves of single domains, and curves adjusted to one mix of domains at all lengths."""
+"""Length curves of single domains, and curves with the same mix of domains at all lengths."""
 
 import numpy as np
 import pytest
@@ -26,13 +26,13 @@ def mixed(count=4000, seed=1):
 
 
 def score(of, sentences, values):
-    """Returns the share of correct words, weighted by the kernel `of`, at each of the kernel's lengths."""
+    """Returns the share of correct words at each length of the kernel `of`."""
     words = of.weights * sentences.lengths
     return words @ values / words.sum(axis=1)
 
 
 def test_a_difference_between_domains_is_no_fall_with_length():
-    """News is the hardest domain at every length. The plain curve falls, the adjusted curve does not."""
+    """News is the hardest domain, at every length. Only the curve without adjustment falls with length."""
     sentences = mixed()
     values = np.select(
         [sentences.domains == "news", sentences.domains == "social"], [0.3, 0.6], 0.9

@@ -1,4 +1,4 @@
-"""Intervals over seeds and sentences, compared with textbook formulas; and tests of equivalence."""
+"""Compares intervals over seeds and sentences, and equivalence tests, with textbook formulas."""
 
 import math
 
@@ -10,7 +10,7 @@ from nmt.evaluation.estimate import combined
 
 
 def test_seeds_enter_by_a_t_interval():
-    """Only the seeds vary, so the interval is the t interval for the mean of four values."""
+    """If only the seeds vary, the interval is the t interval for the mean of four values."""
     values = np.array([3.0, 5.0, 4.0, 8.0])
     found = combined([np.repeat(values[:, None], 51, axis=1)], 100)
     expected = stats.t.interval(0.95, 3, 5, values.std(ddof=1) / 2)
@@ -22,14 +22,14 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """Three seeds score 1, 2, 3. A resample changes all three by ±3, and also the first by ±1 and the last by ∓1."""
+    """Three seeds score 1, 2, 3. A resample adds ±3 to all of them, ±1 to the first, and the opposite to the last."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
     found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
-    between = 1 / 3  # variance of the seeds (1), divided by their number
-    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of distances from the mean, / 3
-    of_mean = 36 / 3  # bootstrap variance of the seeds' mean
+    between = 1 / 3  # variance of the scores (1) / number of seeds
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of score minus mean, / 3
+    of_mean = 36 / 3  # bootstrap variance of the mean score
     assert found.error**2 == pytest.approx(between + of_mean - interaction)
     least = max(between, interaction)
     assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
@@ -38,7 +38,7 @@ def test_how_the_variance_splits_between_sentences_and_seeds():
 def test_what_a_seed_makes_of_a_sentence_counts_once():
     """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 
-    The bootstrap then adds nothing. If all runs share the errors, the bootstrap variance is added.
+    The bootstrap variance must not be added to it. It must be added if all runs make the same errors.
     """
     draw = np.random.default_rng(8)
     own = draw.normal(0, 1, (5, 1))
@@ -60,7 +60,7 @@ def test_equivalence_is_two_one_sided_tests():
 
 @pytest.mark.parametrize(("df", "equivalent"), [(9_999, True), (20, False)])
 def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equivalent):
-    """p is the larger of the share of resamples beyond the margin and the p of a t test."""
+    """p is the larger of two values: the share of resamples beyond the margin, and the p of a t test."""
     draw = np.random.default_rng(10)
     values = np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]
     error = values[0, 1:].std(ddof=1)

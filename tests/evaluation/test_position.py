@@ -1,4 +1,4 @@
-"""Cutting the outputs for joined sentences, and the BLEU lost at each position of an input."""
+"""Cuts the outputs for joined sentences, and measures the loss of BLEU at each position."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from nmt.evaluation.position import cut, cut_outputs, join_sentences, position_l
 
 
 def distance(a, b):
-    """Computes the edit distance from the recurrence that defines it."""
+    """Computes the edit distance with the textbook recurrence."""
     row = list(range(len(b) + 1))
     for i, word in enumerate(a, 1):
         last = row
@@ -38,7 +38,7 @@ def test_an_output_is_cut_with_the_least_edit_distance_of_all_cuts(seed):
 
 
 def test_sentences_are_paired_with_themselves_alone():
-    """The system translates the first sentence of each input, and half of every later sentence."""
+    """The system translates the first sentence of each input completely, and half of each other sentence."""
     words = [[f"{n}.{k}" for k in range(8)] for n in range(10)]
     sentences = [{"id": n, "source": own, "reference": own} for n, own in enumerate(words)]
     inputs = join_sentences(sentences, 4)

@@ -1,4 +1,4 @@
-"""Every registered score, compared with its library or a value by hand; and the choice of scores."""
+"""Compares each registered score with its library or a known value, and tests the choice of scores."""
 
 import math
 import sys
@@ -94,7 +94,7 @@ def test_statistics_in_a_record_are_taken_from_there():
 
 
 def model_records():
-    """Makes records of three sentences; the last sentence has no attention and no gold links."""
+    """Returns records of three sentences. The last one has no attention and no gold links."""
     references = [["a", "b"], ["a", "b", "c", "d", "e"], ["a", "b", "c"]]
     hypotheses = [["a"], ["a", "b", "c", "x"], ["b", "c"]]
     records = [
@@ -151,7 +151,7 @@ def test_what_is_chosen():
     assert [s.key for s in choose_scores(["default", "ter"])] == [*on, "ter"]
 
 
-# A predicted `<unk>` counts as one word that matches nothing.
+# A `<unk>` of the model counts as one word that matches nothing.
 WITH_UNKNOWN = {
     "hypothesis": ["Le", "chat", "<unk>", "dort", "ici", "."],
     "detokenised": "Le chat <unk> dort ici.",
@@ -171,7 +171,7 @@ def test_letters_and_signs_of_an_unknown_word_match_nothing():
     assert REGISTERED["sacrebleu"].statistics(WITH_UNKNOWN)[0] == 6
     assert sentence_statistics(["a", None], ["a", "<unk>"]).tolist()[:2] == [1, 0]
     record = {"hypothesis": ["<unk>", "<unk>"], "detokenised": "<unk> <unk>", "unknown": [1]}
-    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # the first <unk> is literal text
+    assert scored_text(record) == f"<unk> {MATCHES_NOTHING}"  # only the second is an unknown word
 
 
 @pytest.mark.parametrize(

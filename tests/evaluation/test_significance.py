@@ -14,7 +14,7 @@ EDGES = [15, 40]
 
 @pytest.fixture
 def systems():
-    """Texts and statistics of three systems, two similar and one worse; and the sentence lengths."""
+    """Returns texts and statistics of three systems (two similar, one worse), and the sentence lengths."""
     texts = {
         name: corpus(90, seed=2, quality=q) for name, q in zip("abc", (0.8, 0.79, 0.5), strict=True)
     }
@@ -31,7 +31,7 @@ def rows_of(tables, lengths, resamples=300, combine=bleu, documents=None):
 
 
 def p_by_hand(a, b, trials):
-    """Computes interval and p of the paired bootstrap, with sacrebleu's BLEU of each resample."""
+    """Computes the interval and p of a paired bootstrap in a loop over resamples."""
     picks = np.random.default_rng(SEED).integers(len(a), size=(trials, len(a)))
     deltas = [bleu_by_hand(a[pick].sum(0)) - bleu_by_hand(b[pick].sum(0)) for pick in picks]
     observed = abs(bleu_by_hand(a.sum(0)) - bleu_by_hand(b.sum(0)))
@@ -59,7 +59,7 @@ def test_scores_intervals_and_p_by_hand(systems, pair):
 
 
 def test_one_document_has_no_interval(systems):
-    """The last bucket has one document only, so resampling documents gives no interval."""
+    """The last bucket has only one document, so documents cannot be resampled."""
     _, tables, lengths = systems
     documents = np.where(lengths > 40, 0, np.arange(len(lengths)))
     [*_, last] = rows_of({name: tables[name] for name in "ab"}, lengths, documents=documents)
@@ -106,7 +106,7 @@ def test_equal_outputs_do_not_differ(systems):
 
 
 def test_a_bucket_without_a_defined_score_is_left_out():
-    """The score is a ratio, and its denominator is 0 for every sentence of the shortest bucket."""
+    """The score is a ratio. In the shortest bucket, its denominator is 0."""
     generator = np.random.default_rng(3)
     systems = {}
     for name in "ab":

@@ -1,4 +1,4 @@
-"""The rows of scores.csv for whole sets and length buckets, compared with sacrebleu and sums by hand."""
+"""Compares the rows of scores.csv with sacrebleu and known sums, for whole sets and length buckets."""
 
 import functools
 import itertools
@@ -55,7 +55,7 @@ def bleu_of(records, key="hypothesis"):
 
 
 def rows_of(records, settings=None, **options):
-    """Returns rows keyed by score, subset and the bucket's first length (None: the whole set)."""
+    """Returns rows by (score, subset, first length of the bucket or None for the whole set)."""
     rows = score_set("mine", records, settings or Settings(), **options)
     assert {row["set"] for row in rows} == {"mine"}
     return {(row["score"], row["subset"], row.get("from")): row for row in rows}
@@ -88,7 +88,7 @@ def test_whole_set(records):
 def test_by_length(records):
     rows = rows_of(records)
     found = [row for (key, subset, first), row in rows.items() if (key, subset) == ("bleu", "all")]
-    # No source has more than 38 words, so the open bucket is absent.
+    # No source has more than 38 words, so there is no bucket "41+".
     assert [(r["from"], r["to"]) for r in found[1:]] == [(1, 10), (11, 25), (26, 40)]
     assert sum(row["sentences"] for row in found[1:]) == 70
     inside = [record for record in records if 11 <= record["length"] <= 25]
@@ -126,7 +126,7 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
 
 
 def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch, caplog):
-    """If the score of a large set takes minutes, the log also gives the expected time."""
+    """If a score takes minutes, the log also gives the expected time."""
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
@@ -138,7 +138,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     compute_statistics({"mine": records[:21], "other": records[21:]}, score, shown=True)
     stored = [record["statistics"]["chrf"] for record in records]
     np.testing.assert_array_equal(stored, expected)
-    minutes = len(records) / 5 / shared_cores()  # five sentences take a minute by the fake clock
+    minutes = len(records) / 5 / shared_cores()  # the fake clock shows a minute for five sentences
     assert f"chrF of {len(records)} sentences: about {minutes:.0f} minutes" in caplog.text
     caplog.clear()
     compute_statistics({"mine": records}, score, shown=True)
@@ -146,7 +146,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
 
 
 def test_a_score_of_ones_own_is_not_computed_in_a_fork(records, monkeypatch):
-    """A forked process lacks the threads of its parent, such as torch's threads."""
+    """A score of a user may need threads (such as those of torch), which a forked process does not have."""
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
 

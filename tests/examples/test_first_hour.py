@@ -44,7 +44,7 @@ def test_it_runs_and_shows_what_it_makes(tmp_path: Path, monkeypatch: pytest.Mon
         assert "What long sentences keep" in results[line]["text/html"]
     for line in ("nmt.plot_alignment(pair)", "nmt.plot_by_length(systems)"):
         assert results[line].keys() == {"text/plain", "image/png"}
-    for cell in cells:  # besides its result, a cell shows printed text only
+    for cell in cells:  # each cell has at most one result, and no other figures
         kinds = [output.output_type for output in cell.outputs]
         assert kinds.count("execute_result") <= 1
         assert "display_data" not in kinds

@@ -1,4 +1,4 @@
-"""Sweeps of a small Hydra application with `hydra/launcher=process`, started as a user starts them."""
+"""Sweeps of a small Hydra application with `hydra/launcher=process`, started from the command line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SWEEP = "hydra.sweep.dir=s"
 
 
 class App:
-    """The application in its own folder."""
+    """A small Hydra application in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,15 +85,15 @@ class App:
         (self.conf / "app.yaml").write_text(CONFIG)
 
     def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
-        """Starts a sweep. With an empty `hook` each job is a new interpreter, as for users."""
+        """Starts a sweep. By default, jobs are forked to save time. With an empty `hook`, they are new interpreters."""
         return start("small.app", "-m", *arguments, cwd=self.folder, hook=hook, env=environ)
 
     def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
-        """Runs a sweep, and returns its exit status and output. `options` are those of `start`."""
+        """Runs a sweep, and returns its exit status and output. `options` are passed to `start`."""
         return outcome(self.start(*arguments, **options).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
-        """Returns the results of the finished jobs, by the paths of their folders."""
+        """Returns the results of the finished jobs, by folder."""
         files = sorted((self.folder / sweep).glob("**/results.json"))
         names = [str(file.parent.relative_to(self.folder / sweep)) for file in files]
         return {name: json.loads(file.read_text()) for name, file in zip(names, files, strict=True)}
@@ -115,7 +115,7 @@ def app(tmp_path: Path) -> App:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    """Here each job is a new interpreter; in the following tests a job is a fork of the sweep."""
+    """Here each job is a new interpreter. In the other tests, jobs are forked to save time."""
     code, output = app.sweep(SWEEP, "seed=3,1", hook="", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
@@ -125,7 +125,7 @@ def test_jobs_run_one_after_the_other_in_order(app):
         assert (result["num"], result["mode"]) == (number, "RUN")
         assert not {"-m", "--multirun"} & set(result["argv"])
         assert not {"SLURM_NTASKS", "SLURM_PROCID"} & set(result["environment"])
-    assert "hello from 3" in output  # a job that runs alone shows its output at once
+    assert "hello from 3" in output  # jobs that run one by one show their output
     assert "hello from 1" in (app.folder / "s/1/console.log").read_text()
     assert "2 of 2 jobs finished, in s" in output
 
@@ -180,7 +180,7 @@ def test_two_at_a_time(app):
     first, second, third = app.results().values()
     assert second["began"] < first["ended"]
     assert third["began"] >= min(first["ended"], second["ended"])
-    assert "hello" not in output  # outputs of several jobs are not mixed on the terminal
+    assert "hello" not in output  # jobs that run in parallel do not show theirs
 
 
 def test_gpus_and_threads_are_shared_out(app):
@@ -195,7 +195,7 @@ def test_gpus_and_threads_are_shared_out(app):
     assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
     assert given[0] == {"4", "GPU-b"}
     threads = [int(result["environment"]["OMP_NUM_THREADS"]) for result in results]
-    assert threads == [4, 4, 8, 8]  # 8 of the 25 cores for each of three jobs, split among its GPUs
+    assert threads == [4, 4, 8, 8]  # 25 // 3 cores per job, divided by its GPUs
     for i, one in enumerate(results):
         for j, other in enumerate(results[:i]):
             if one["began"] < other["ended"] and other["began"] < one["ended"]:
@@ -214,7 +214,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
     assert app.sweep(SWEEP, "seed=1,2", "exit=0,3")[0] == 1
     before = app.results()
     assert sorted(before) == ["0", "2"]
-    # In a different order and with one more seed, the jobs keep their folders. Failed jobs fail again.
+    # Jobs keep their folders if the order changes and a seed is added. Failed jobs run again.
     code, output = app.sweep(SWEEP, "exit=3,0", "seed=9,2,1")
     assert code == 1
     assert "finished before" in output
@@ -228,7 +228,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
         {"seed=2", "exit=3", "resume=auto"},
         {"seed=9", "exit=3"},
     ]
-    # A third start finds the job, since the launcher ignores resume=auto in the saved overrides.
+    # A third start finds the folder of seed=1, since the saved override resume=auto is ignored.
     app.sweep(SWEEP, "exit=3", "seed=1")
     assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 
@@ -250,7 +250,7 @@ def test_a_job_whose_configuration_has_changed_is_run_again(app):
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_finished_job_knows_another_text(composer, tmp_path, command):
-    """The text of a training job is compared with the files; an evaluation reads no training text."""
+    """A training job runs again if its text has changed. An evaluation does not, as it reads no training text."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
         for side in ("en", "fr"):
@@ -268,7 +268,7 @@ def test_a_finished_job_knows_another_text(composer, tmp_path, command):
     names["valid"].with_suffix(".fr").write_text("a b\nc e\n")
     assert text_has_changed(config, results) == (command == "train")
     names["valid"].with_suffix(".fr").unlink()
-    assert not text_has_changed(config, results)  # a missing file cannot be compared
+    assert not text_has_changed(config, results)  # a missing file is not a change
     assert not text_has_changed(config, tmp_path / "unfinished.json")
     config.initial_checkpoint = "deleted.ckpt"
     assert not text_has_changed(config, results)
@@ -290,7 +290,7 @@ def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_reaches_all_running_jobs_as_sigterm(app, number):
-    """A closed terminal sends SIGHUP, which would end a job without a checkpoint."""
+    """SIGHUP, which a closed terminal sends, would end a job without a checkpoint."""
     process = app.start(SWEEP, "sleep=30,31", "hydra.launcher.n_jobs=2")
     for n in "01":
         app.wait_for(f"s/{n}/started")
@@ -317,7 +317,7 @@ def test_a_second_sweep_in_the_folder_is_refused_and_a_second_ctrl_c_kills(app):
 
 @pytest.mark.slow
 def test_a_sweep_over_devices_starts_each_rank_once(tmp_path):
-    """Lightning runs the command line of a job again to start the job's other ranks."""
+    """To start the other ranks of a job, Lightning runs its command line again."""
     devices = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1,2")
     typed = ("+experiment=rnnsearch50", *TINY, *devices, "hydra.sweep.dir='an odd, name'")
     ended = run("train", "-m", *typed, cwd=tmp_path, hook="fork_jobs()")

@@ -1,4 +1,4 @@
-"""Small networks, and batches of mixed lengths. Every axis has a different size."""
+"""Small networks, and batches with sentences of different lengths. Every axis has a different size."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ SIZES = {"source": 11, "target": 13, "embedding": 4, "hidden": 5, "alignment": 7
 
 
 class Net(Network):
-    """RNNsearch, or RNNencdec with scoring "none"."""
+    """RNNsearch; with `scoring="none"`, RNNencdec."""
 
     def __init__(
         self, scoring="additive", state_input="previous", *, kind=Attention, unit=GatedUnit, **sizes
@@ -72,10 +72,10 @@ def make(
     steps=None,
     **options,
 ):
-    """Makes a network with large weights and nonzero biases, which are equal for both recurrences.
+    """Makes a network with large weights and nonzero biases; they are the same for each `recurrence`.
 
     Args:
-        steps: module that computes the steps of a fused network on any device.
+        steps: module that computes the steps of a fused network instead of kernels.
     """
     torch.manual_seed(3)
     net = Net(scoring, state_input, **options)
@@ -94,7 +94,7 @@ def make(
 
 
 def batch(source_lengths=(6, 1, 4), target_lengths=(2, 5, 3), sizes=None, seed=5):
-    """Returns (source, source_mask, target, target_mask) of random words; padding is END = 0."""
+    """Returns (source, source_mask, target, target_mask) of random words, padded with END = 0."""
     size = SIZES | (sizes or {})
     generator = torch.Generator().manual_seed(seed)
     parts = []

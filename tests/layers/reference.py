@@ -1,7 +1,7 @@
-"""The equations of the paper (appendix A) in NumPy, as printed, for one sentence pair at a time.
+"""The equations of the paper (appendix A) in NumPy, for one sentence pair at a time.
 
-The code loops over positions and words, without batches, padding or stacked matrices. It shares
-nothing with the package but weights, which `weights_of` reads under the names of the paper.
+The code loops over positions and words, without batches, padding or stacked matrices. It uses no code of
+the package. `weights_of` gives the weights of a network the names of the paper.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ def sigmoid(x):
 
 
 def gated_unit(w, e, s, c=None):
-    """Returns s_i, computed from z_i, r_i and s̃_i (A.1.1)."""
+    """Computes s_i from z_i, r_i and s̃_i (A.1.1)."""
     zero = 0.0
     C, C_z, C_r = (w["C"] @ c, w["C_z"] @ c, w["C_r"] @ c) if c is not None else (zero,) * 3
     z = sigmoid(w["W_z"] @ e + w["U_z"] @ s + C_z + w["b_z"])
@@ -22,7 +22,7 @@ def gated_unit(w, e, s, c=None):
 
 
 def bidirectional(w, sentence):
-    """Returns the annotations [→h_j; ←h_j] (S, 2n) and ←h_1 of a list of word ids (A.2.1)."""
+    """Returns the annotations [→h_j; ←h_j] (S, 2n) and ←h_1 for a list of word ids (A.2.1)."""
     n = len(w["ahead"]["U"])
     words = [w["embedding"][x] for x in sentence]
     ahead = []
@@ -49,7 +49,7 @@ def forward_only(w, sentence):
 
 
 def score(w, scoring, q, k):
-    """Returns the score of a query and a key: A.1.2 for additive, otherwise as `scoring` says."""
+    """Returns the score of a query and a key. The additive score is that of A.1.2."""
     if scoring == "additive":
         return w["v_a"] @ np.tanh(q + k)
     if scoring == "cosine":
@@ -59,7 +59,7 @@ def score(w, scoring, q, k):
 
 def attend(w, scoring, s, annotations):
     """Returns the weights α_i (S,) and log Σ exp e_ij."""
-    if scoring == "general":  # Luong et al. (2015): one matrix between state and annotation
+    if scoring == "general":  # Luong et al. (2015): a bilinear form
         e = np.array([s @ w["W_a"].T @ h for h in annotations])
     else:
         e = np.array([score(w, scoring, w["W_a"] @ s, w["U_a"] @ h) for h in annotations])
@@ -68,7 +68,7 @@ def attend(w, scoring, s, annotations):
 
 
 def decode(w, scoring, state_input, annotations, summary, sentence):
-    """Returns -log p, attention weights and log Z (as `attend`) for each target word (A.2.2)."""
+    """Returns -log p, and the weights and log Z of `attend`, for each target word (A.2.2)."""
     s = np.tanh(w["W_s"] @ summary + w["b_s"])
     before = np.zeros(w["embedding_out"].shape[1])  # E y_0 = 0
     nlls, all_weights, normalisers = [], [], []
@@ -91,7 +91,7 @@ def decode(w, scoring, state_input, annotations, summary, sentence):
 
 
 def weights_of(net):
-    """Returns the weights of a `tests.layers.nets.Net` under the paper's names."""
+    """Returns the weights of a `tests.layers.nets.Net` by their names in the paper."""
     arrays = {name: p.detach().numpy() for name, p in net.named_parameters()}
 
     def unit(prefix):

@@ -23,7 +23,7 @@ from tests.layers.nets import batch, make, mixed_precision
 
 @pytest.mark.parametrize("scoring", [Additive, Dot, ScaledDot, Cosine])
 def test_scores_keep_their_digits(scoring):
-    """Near 100, bf16 resolves only steps of 1/2, which could change the most attended word."""
+    """Scores must be float32: near 100, bf16 has steps of 1/2, which could change the most attended word."""
     torch.manual_seed(0)
     function = scoring(64, 64)
     torch.nn.init.normal_(getattr(function, "v", torch.empty(1)), std=8.0)
@@ -40,7 +40,7 @@ def test_scores_keep_their_digits(scoring):
 
 
 def test_scores_of_a_wrong_shape_are_refused():
-    """Scores of this shape would be broadcast without an error."""
+    """Without the check, scores of this shape would be broadcast."""
 
     class Summed(nn.Module):
         def __init__(self, query_size, key_size):
@@ -55,7 +55,7 @@ def test_scores_of_a_wrong_shape_are_refused():
 
 @pytest.mark.parametrize("window", [1, 2, 50])
 def test_a_window(window):
-    """Equations 9 and 10 of Luong et al. (2015) at each position; the softmax covers the window."""
+    """Compares each position with equations 9 and 10 of Luong et al. (2015); the softmax covers the window."""
     torch.manual_seed(1)
     attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
     for parameter in attention.parameters():

@@ -1,4 +1,4 @@
-"""Whole networks: compared with NumPy (`reference.py`), with padding, and in the steps of a search."""
+"""Whole networks: compared with `reference.py`, with and without padding, and in the steps of a search."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_what_the_padding_holds_does_not_matter(recurrence):
 @RECURRENCES
 @pytest.mark.parametrize("options", [{"scoring": s, "state_input": i} for s, i in KINDS] + OTHERS)
 def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
-    """K hypotheses of a sentence share one memory. They are reordered, and one sentence leaves the batch."""
+    """Steps of a search give the same logits as training, also after reordering hypotheses and dropping a sentence."""
     net = make(recurrence=recurrence, **options)
     source, mask, *_ = batch()
     words = torch.randint(2, 13, (3, 2, 4), generator=torch.Generator().manual_seed(2))  # B, T, K
@@ -112,7 +112,7 @@ def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
 
 
 def test_sums_of_products_are_in_32_bits():
-    """In bf16, logits of a fused network are about as close to float32 as logits of a plain network."""
+    """The rounding errors of bf16 must be about the same in a fused and a plain network."""
     options = {"dtype": torch.float32, "hidden": 64, "embedding": 32, "alignment": 48, "maxout": 24}
     nets = {name: make(recurrence=name, **options) for name in ("plain", "fused")}
     source, mask, target, target_mask = batch()
@@ -145,7 +145,7 @@ def test_dropout_only_in_training(recurrence):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_reversed_source_is_the_text_reversed(scoring):
-    """`reverse_source` gives the NLL of the reversed source, with weights in the original word order."""
+    """`reverse_source` reverses the source before the encoder. The weights have the original word order."""
     net = make(scoring)
     source, source_mask, *targets = batch()
     order = reversed_words(source_mask)

@@ -1,4 +1,4 @@
-"""The plain and the fused output layer, compared with torch's cross-entropy."""
+"""Compares the plain and the fused output layer with the cross-entropy of torch."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def grads_of(loss, output, readout):
 @KINDS
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_equals_torchs_cross_entropy(scale, kind):
-    """NLLs and gradients agree even if p underflows (scale 100: NLLs of hundreds of nats)."""
+    """NLLs and gradients agree even if probabilities underflow. With scale 100, NLLs are hundreds of nats."""
     output, *words = output_example(scale=scale, kind=kind)
     exact = {"rtol": 1e-10, "atol": 1e-11}
     expected = torchs_own(output, *words)
@@ -59,7 +59,7 @@ def test_logits_of_a_search():
 
 @KINDS
 def test_bf16_autocast(kind):
-    """NLLs differ from float32 by at most 0.05 nats, and gradients by at most 2 % of their norm."""
+    """NLLs differ from those of float32 by less than 0.05 nats, and gradients by less than 2 % of their norm."""
     output, *words = output_example(torch.float32, kind=kind)
     expected = torchs_own(output, *words)
     wanted = grads_of(expected.sum(), output, words[0])

@@ -30,7 +30,7 @@ def test_gates_are_sums_of_16_bit_products():
 
 
 def test_lstm():
-    """Compares each gate. The state is [h; m], and only h is the unit's output."""
+    """The state is [h; m], and the output is h."""
     torch.manual_seed(0)
     unit = LstmUnit(2, 3, context=4).double()
     assert unit.bias.tolist() == [0] * 3 + [1] * 3 + [0] * 6  # gates i, f, o; candidate g

@@ -1,4 +1,4 @@
-"""From configuration to model: sizes, initialisation, and code that must not run."""
+"""Builds models from configurations: sizes, initialisation, and code that must not run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def config(**model) -> Config:
     ("model", "millions"), [({"_target_": "nmt.models.RNNsearch"}, 80.40), (ENCDEC, 68.54)]
 )
 def test_the_papers_sizes_have_the_papers_parameters(model, millions):
-    """The counts leave out biases, and the rows of the two special symbols in embeddings and W_o."""
+    """Counts parameters without biases, and without the rows of the two special symbols."""
     with torch.device("meta"):
         built = build_model(config(**PAPER | model), 30_002, 30_002)
     count = 0
@@ -52,7 +52,7 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
     ],
 )
 def test_what_a_scoring_compares(scoring, parameters):
-    """States have 5 entries, annotations 9, and their projections for alignment 7."""
+    """Sizes: 5 for states, 9 for annotations, 7 for the projections of both."""
     target = {"_target_": f"nmt.layers.scoring.{scoring}"}
     built = make_attention(config(scoring=target).model, 9)
     assert type(built.scoring).__name__ == scoring
@@ -112,7 +112,7 @@ def test_trusted_code_is_accepted():
     for trusted in ("torch.nn", "torch", "torch.nn.Identity"):
         reject_untrusted_targets(stored, [trusted])
     reject_untrusted_targets({"scoring": {"_target_": None}}, [])
-    # The class is trusted, since the training's own overrides name it.
+    # `mine.Score` is trusted, since the user's own configuration names it.
     own = Config(callbacks={"own": {"_target_": "mine.Score"}})
     reject_untrusted_targets({"callbacks": own.callbacks}, user_code(own))
 
@@ -135,7 +135,7 @@ def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
 
 @pytest.mark.parametrize("main", [True, False])
 def test_one_rank_alone_goes_on_with_the_sums_of_all(main):
-    """A checkpoint holds sums over all ranks. If every rank restored them, they would count repeatedly."""
+    """A checkpoint contains sums over all ranks, so only one rank may restore them."""
     model = build_model(config(), 7, 9)
     model._trainer = SimpleNamespace(is_global_zero=main)
     vocabulary = WordVocabulary(["a"]).state()

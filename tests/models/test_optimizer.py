@@ -22,7 +22,7 @@ def schedule(target: str, **arguments) -> dict:
 
 
 def rates(rule: OptimizerConfig, updates: int, steps: int) -> list[float]:
-    """Returns the learning rates of the first `steps` updates of a training with `updates` updates."""
+    """Returns the learning rates of the first `steps` of `updates` updates."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     made = make_optimizer([parameter], rule, updates)
     assert made["lr_scheduler"]["interval"] == "step"
@@ -117,7 +117,7 @@ def test_a_linear_decay_needs_an_end():
 
 
 def make_model(scoring, monkeypatch):
-    """Returns a model without a Trainer, and a dict that gets the values that the model logs."""
+    """Returns a model without a Trainer, and a dict in which the model logs values."""
     torch.manual_seed(0)
     sizes = {"hidden": 5, "embedding": 4, "alignment": 7, "maxout": 3}
     scoring = {"_target_": f"nmt.layers.scoring.{scoring}"}
@@ -174,7 +174,7 @@ def test_adadelta_as_a_kernel(options, dtype, kernel):
 
 @pytest.mark.parametrize("target", ["torch.optim.Adam", "torch.optim.AdamW"])
 def test_another_optimizer_goes_on_at_the_update_of_a_checkpoint(target):
-    """The new optimizer has its own settings. It gets the old one's state only if their classes are equal."""
+    """The new settings are used. The state of the old optimizer is kept only if the class is the same."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     before = make_optimizer([parameter], OptimizerConfig(**ADAM, lr=0.5), 10)
     for _ in range(6):

@@ -32,7 +32,7 @@ def tensors(pairs):
     return statistics, torch.tensor([len(reference) for _, reference in pairs])
 
 
-SHARES = {2: [31, 49], 3: [17, 63, 0]}  # sentences per process: uneven, and one process has none
+SHARES = {2: [31, 49], 3: [17, 63, 0]}  # sentences of each process; one has none
 
 
 def process(rank, world, folder, statistics, lengths):
@@ -76,7 +76,7 @@ def test_several_processes(tmp_path, world):
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_alignment_error_rate():
-    """`counts` sums to 20 predicted links, 18 sure links, 12 sure hits and 15 possible hits."""
+    """The sums of `counts` are 20 predicted links, 18 sure links, 12 sure hits and 15 possible hits."""
     counts = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
     metric = ScoreByLength("alignment_error_rate", 6, [])
     assert math.isnan(metric.compute()["all"])

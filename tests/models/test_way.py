@@ -1,4 +1,4 @@
-"""The choice of kernels and graphs: made once, equal on all ranks, and kept by a resumed run."""
+"""The choice of kernels and graphs is made once, for all ranks, and a resumed run keeps it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nmt.training.callbacks import Seeds
 
 @pytest.fixture
 def parts(composer, tmp_path):
-    """Returns the data, and a function that makes a model whose graphs run on a CPU."""
+    """Returns the data, and a function that makes a model with graphs that run on a CPU."""
     typed = ("+experiment=rnnsearch50", "regime=tiny", f"data.cache={tmp_path}/cache")
     config = load(composer(*typed, "model.dropout=0.3", "data.train.pairs=80"))
     text = prepare(config.data, config.tokenizer)
@@ -55,7 +55,7 @@ def fit(model, data, folder, *callbacks, path=None):
 
 @pytest.mark.parametrize("graphs", [True, False])
 def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
-    """The resumed run does not time the ways again. The other way would change dropout, since graphs pad batches."""
+    """A resumed run does not measure again. With another choice, dropout would differ, since graphs pad batches."""
     data, make = parts
     fastest = Mock(return_value=Way(False, graphs))
     monkeypatch.setattr(base, "fastest_way", fastest)
@@ -101,7 +101,7 @@ def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
 
 
 def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch, caplog):
-    """The optimizer keeps its kernel, which did not fail, so updates stay identical to the bit."""
+    """Only the network gives up its kernels. The kernel of the optimizer did not fail, so it is kept."""
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
     caplog.set_level(logging.INFO)
@@ -124,7 +124,7 @@ def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch
         no = "no " if failed else ""
         assert f"updates are computed with {no}Triton kernels and CUDA graphs" in caplog.messages
         caplog.clear()
-    # `kernels=false` turns kernels off; this does not count as a failure.
+    # With `kernels=false` the user turns kernels off. This is not a failure.
     backend_of(model.network).kernels = False
     monkeypatch.setattr(model.config.model, "kernels", False)
     model.on_save_checkpoint(stored)

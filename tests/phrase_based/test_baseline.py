@@ -1,4 +1,4 @@
-"""`nmt.baseline` from text to results.json, and its error if the extra is not installed."""
+"""Runs `nmt.baseline` from text to results.json, and checks its error if the extra is not installed."""
 
 import json
 import random
@@ -31,7 +31,7 @@ def sentences(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def importing_without(absent: str):
-    """Returns a fake `import_module`, which imports nothing, and raises only for the module `absent`."""
+    """Returns a fake `import_module` that imports nothing. It raises an error for the module `absent`."""
 
     def import_module(name: str):
         if name == absent:

@@ -4,7 +4,7 @@ REFERENCE = [f"w{n}" for n in range(200)]
 
 
 class Fake:
-    """A system that scores higher the closer its weights are to `best`; it records them in `seen`."""
+    """A system whose score rises as its weights approach `best`. `seen` records the weights that were tried."""
 
     def __init__(self, best: dict[int, float]) -> None:
         self.weights = (1.0,) * 7 + (0.0,)

@@ -1,4 +1,4 @@
-"""Small models with the interface for searches, and a simple beam search for one sentence."""
+"""Small models that can be searched, and a simple beam search for one sentence."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class TinyModel:
         self.embedding = matrix(vocabulary, size)
         self.recurrent = matrix(size, size)
         self.vocabulary = matrix(vocabulary, size) * sharpness
-        self.sentences: list[int] = []  # number of sentences at each step
-        self.hypotheses: list[int] = []  # number of hypotheses per sentence at each step
+        self.sentences: list[int] = []  # number of sentences in each call of `step`
+        self.hypotheses: list[int] = []  # hypotheses per sentence in each call
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
         annotations = self.embedding[source] * mask.unsqueeze(2)
@@ -90,7 +90,7 @@ class TableModel(TinyModel):
 def reference_search(
     model: Searchable, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
 ) -> list[Hypothesis]:
-    """Searches one sentence as in the paper. Each step sorts all words of all hypotheses."""
+    """Searches one sentence. Each step sorts the continuations of all hypotheses by all words."""
     source = sentence.unsqueeze(0)
     memory, start = model.begin(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)

@@ -26,7 +26,7 @@ OPTIONS = (
     {"length_penalty": 1.5, "min_ratio": 0.5},
     {"min_ratio": 1.3},
     {"max_ratio": 0.6},
-    {"min_ratio": 2.0, "max_ratio": 1.5},  # the minimum is lowered: </s> may be the last step
+    {"min_ratio": 2.0, "max_ratio": 1.5},  # minimum above the maximum
 )
 
 
@@ -66,11 +66,11 @@ def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
     chosen = settings(beam_size=3, nbest=3)
     short, long = beam_search(model, *pad([[0], [3, 3, 3, 0]]), chosen)
     # Step 1 keeps the words </s>, 2 and 3. Step 2 keeps the hypotheses "2 </s>" (.125) and "3 </s>"
-    # (.0625). "3 </s>" ties with "2 2", but </s> has the lower word index.
+    # (.0625). "2 2" is equally probable as "3 </s>", but </s> has the lower word index.
     assert [h.tokens for h in short] == [[0], [2, 0], [3, 0]] == [h.tokens for h in long]
     assert short[1].log_probability == pytest.approx(torch.tensor(0.125).log().item())
     assert model.hypotheses == [1, 2]
-    # With nbest=1 the search stops after step 1, since nothing can overtake </s>.
+    # With nbest=1 the search stops after step 1, since no other hypothesis can become better.
     greedy_like = TableModel(table)
     beam_search(greedy_like, *pad([[0], [3, 3, 3, 0]]), settings(beam_size=3))
     assert greedy_like.hypotheses == [1]
@@ -82,7 +82,7 @@ def test_sentences_leave_the_batch_as_they_end():
     assert model.sentences[0] == 5
     assert model.sentences == sorted(model.sentences, reverse=True)
     assert len(model.sentences) <= 3 * 7
-    assert model.sentences[3] < 5  # the source [0] allows at most three steps
+    assert model.sentences[3] < 5  # the sentence [0] may have at most three steps
 
 
 def test_step_limit_counts_source_symbols_with_their_end():
@@ -108,7 +108,7 @@ def test_end_waits_for_the_smallest_number_of_words():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam", [1, 3, 5])
 def test_ties_go_to_the_lower_word_index(dtype, beam):
-    """At every step 20 of 40 words have equal scores, more than the beam keeps."""
+    """At every step, 20 of the 40 words have equal scores, but the beam keeps fewer."""
     draw = torch.Generator().manual_seed(7)
     for _ in range(5):
         ranks = torch.rand(40, 40, generator=draw).argsort(1)
@@ -124,7 +124,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
 
 
 def test_equally_good_translations_are_ordered_by_their_words():
-    """Word 5 is more probable than word 3, but </s> is less probable after word 5, so both translations tie."""
+    """Word 3 has a logit of -1, and so has </s> after word 5. So both translations are equally probable."""
     table = torch.full((6, 6), -1e4, dtype=torch.float64)
     table[END, 5], table[END, 3] = 0.0, -1.0
     table[5, 4], table[5, END] = 0.0, -1.0
@@ -147,7 +147,7 @@ def test_no_hypothesis_where_no_word_is_allowed():
 
 
 def test_length_penalty_divides_by_the_symbols_written():
-    # Probabilities: "</s>" .3; "2 </s>" .7 * .4 = .28; longer hypotheses are less probable.
+    # Probabilities: .3 for "</s>", .7 * .4 = .28 for "2 </s>", less for longer hypotheses.
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
     table[END] = torch.tensor([0.3, 1e-30, 0.7])
     table[2] = torch.tensor([0.4, 0.55, 0.05])
@@ -166,7 +166,7 @@ def test_broken_weights_are_a_failure():
 
 
 class Casts(TorchDispatchMode):
-    """Counts the casts of a weight."""
+    """Counts how often a weight is cast to another type."""
 
     def __init__(self, weight):
         super().__init__()
@@ -180,7 +180,7 @@ class Casts(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize("kept", [True, False])  # Lightning disables autocast's cache
+@pytest.mark.parametrize("kept", [True, False])  # Lightning disables this cache
 def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
     net = layered_model(True, "current").float()
     source, mask = pad(SOURCES)
@@ -193,9 +193,9 @@ def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
 
 
 def test_an_open_hypothesis_may_overtake_at_the_last_step():
-    """After an improbable first word, all later words of a hypothesis are certain.
+    """The best hypothesis has an improbable first word; its later words are certain.
 
-    Its log p / length is -3.33 / 2 at the second step, less than -1.2 of `</s>`, but -3.33 / 9 at the end.
+    At the second step its log p / length is -3.33 / 2, worse than `</s>` (-1.2). At the end it is -3.33 / 9.
     """
     words = 48
     table = torch.full((words, words), -1e4, dtype=torch.float64)

@@ -7,7 +7,7 @@ from nmt.search.candidates import best_continuations
 
 
 def brute_force(logits, totals, widths, forbidden):
-    """Returns the best (-total, word, parent) of all continuations, sorted."""
+    """Returns the best continuations as sorted (-total, word, parent), by computing all of them."""
     log_p = logits.double().log_softmax(2).numpy()
     kept = []
     for b in range(len(log_p)):
@@ -31,7 +31,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
         logits = logits.round()
     elif shape == "flat":
         logits = torch.zeros_like(logits)
-    elif shape == "shifted":  # equal logits for all hypotheses of a sentence
+    elif shape == "shifted":  # the same logits for all hypotheses of a sentence
         logits[:, 1:] = logits[:, :1]
     logits = logits.to(dtype)
     totals = np.array([[-1.0, -1.0, -2.5, -80.0], [-3.0, -3.0, -3.0, -np.inf], [-4.0] * 4])
@@ -50,7 +50,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
 
 
 def test_a_word_is_offered_once_where_stripes_overlap():
-    """300 words form 16 stripes of 19 words, so four words are in two stripes each."""
+    """16 stripes of 19 words cover 300 words, so four words are in two stripes."""
     logits = torch.full((1, 1, 300), -30.0)
     logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
     found = best_continuations(logits, np.zeros((1, 1)), np.array([6]), {})
@@ -67,7 +67,7 @@ def test_certain_words_never_gain_probability():
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
-    """If a cell contains a forbidden word, its maximum is computed from its other words."""
+    """The maximum of a cell with a forbidden word is computed from the other words of the cell."""
     monkeypatch.delattr(candidates, "_rank_all_words")
     logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
     logits[:, :, word] = 20.0
@@ -80,7 +80,7 @@ def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_keeps_its_probability(word):
-    """Word 282 is in two stripes. All other words are far less probable, but nothing may overflow."""
+    """Word 282 is in two stripes. Other words get the log-probability -200, which must not overflow."""
     logits = torch.zeros(1, 2, 300)
     logits[:, :, word] = 200.0
     forbidden = {word: np.array([True])}

@@ -1,4 +1,4 @@
-"""Lines of files and streams: line ends, compression, and refused text."""
+"""Lines of files and streams: line ends, compression, and invalid text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINES = ["déjà vu", "zwei\u2028Zeilen\x85?", "", "alone\rhere", "\ufeffno end 
 
 @pytest.mark.parametrize("format_name", COMPRESS)
 def test_only_line_feeds_end_lines_of_any_format(tmp_path: Path, format_name: str) -> None:
-    """The first bytes tell a file's format. This file has two members, as after `cat a.gz b.gz`."""
+    """The format is detected from the first bytes. The file has two members, as after `cat a.gz b.gz`."""
     compress = COMPRESS[format_name]
     path = tmp_path / "text"
     path.write_bytes(compress(TEXT.encode()) + compress(b" of it\n"))

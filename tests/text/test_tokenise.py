@@ -1,4 +1,4 @@
-"""Moses tokenisation, also of unusual text."""
+"""Moses tokenisation of ordinary and unusual text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two checkpoints of one update are hard links to one file, which later writes do not change."""
+"""Two checkpoints of the same update are hard links to one file. A later checkpoint does not change it."""
 
 import ctypes
 import multiprocessing
@@ -58,7 +58,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
 
 
 def _write_until_full(disk):
-    """Writes to a tmpfs of 64 KiB; exits with NO_NAMESPACES if the system forbids the mount."""
+    """Fills a tmpfs of 64 KiB; exits with NO_NAMESPACES if it cannot be mounted."""
     libc = ctypes.CDLL(None)
     maps = {"setgroups": "deny", "uid_map": f"0 {os.getuid()} 1", "gid_map": f"0 {os.getgid()} 1"}
     if libc.unshare(NEW_USER | NEW_MOUNTS):

@@ -1,4 +1,4 @@
-"""The model and its data in a plain Lightning Trainer, as in a notebook."""
+"""Trains a model with an ordinary Lightning Trainer, as in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A signal or a failed rank ends a run on several devices within seconds, with a message of one line."""
+"""A signal or a failed rank ends all ranks within seconds, with a message of one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPED = (
     "trainer.log_every_n_steps=2",
     "hydra.run.dir=run",
 )
-# Rank 1 is a shell command that never joins the process group, so rank 0 waits.
+# Runs a shell command as rank 1. It never joins the process group, so rank 0 waits for it.
 NEVER_JOINS = """
 from pytorch_lightning.strategies.launchers import subprocess_script
 Popen = subprocess.Popen
@@ -51,7 +51,7 @@ def wait_for(path: Path) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process exists and is no zombie. A zombie has no command line."""
+    """Tells whether a process runs and is not a zombie, which has no command line."""
     path = Path(f"/proc/{pid}/cmdline")
     return path.exists() and bool(path.read_bytes())
 
@@ -62,11 +62,11 @@ def messages(err: str) -> list[str]:
 
 def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process = launch(tmp_path / "runs", "sleep 100")
-    time.sleep(0.5)  # rank 0 now waits in C++
+    time.sleep(0.5)  # until rank 0 waits in C++ code
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()
     ended = process.wait()
-    assert time.monotonic() - began < 30  # without the watcher, rank 0 would wait for half an hour
+    assert time.monotonic() - began < 30  # not the timeout of half an hour
     assert ended.code == 128 + signal.SIGTERM
     [message] = messages(ended.err)
     assert message.endswith("stopped by SIGTERM before the first checkpoint")
@@ -91,7 +91,7 @@ def test_a_rank_that_fails_ends_the_others(tmp_path, program, problem):
 
 
 def test_a_signal_between_the_join_and_the_first_update(tmp_path):
-    """The signal reaches only rank 0, during the validation before the first update."""
+    """Only rank 0 gets the signal, during the validation before the first update."""
     place = "nmt.models.base:Translator.validation_step"
     hook = f"os.environ['LOCAL_RANK'] == '0' and send({signal.SIGTERM:d}, {place!r}, 1)"
     ended = start("nmt.train", *TYPED, cwd=tmp_path, hook=hook, ranks=2).wait()
@@ -136,7 +136,7 @@ def others(process: subprocess.Popen[bytes]) -> list[int]:
     [(0, signal.SIGTERM), (4, signal.SIGTERM), (4, signal.SIGINT), (8, signal.SIGTERM)],
 )
 def test_a_signal_to_the_process_group(launched, tmp_path, delay_s, number):
-    """`timeout` and terminals send signals to the whole group."""
+    """The program `timeout` and terminals send a signal to all processes of a group."""
     time.sleep(delay_s)
     os.killpg(launched.pid, number)
     assert launched.wait(60) == 128 + number

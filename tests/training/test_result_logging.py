@@ -56,7 +56,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     kept = {key: value for key, value in summary.items() if key.startswith(name)}
     assert kept == pytest.approx({name: 0.8, f"{name}_low": 0.7})
     assert summary["test/newstest/bleu"] == whole_bleu(run)
-    # If a bucket lacks a score, the logged row omits this score; no value is NaN.
+    # If a bucket has no score, the row omits the score instead of logging NaN.
     scores = comparison.scores.query("not (key == 'bleu' and `from` == 11)")
     rows = length_curves(dataclasses.replace(comparison, scores=scores))
     assert ["length/newstest/bleu" in row for row in rows[:3]] == [True, False, True]

@@ -1,4 +1,4 @@
-"""A signal ends a command at once or, if signals are deferred, at the end of the deferring block."""
+"""A signal ends a command at once, or at the end of a block that defers signals."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ STATES = {
 def test_slurm_jobs_are_put_back_into_the_queue(
     tmp_path, monkeypatch, number, requeue, array, state, expected
 ):
-    """`scontrol` is replaced by a script that records its arguments, and sends SIGTERM as SLURM does."""
+    """Uses a fake `scontrol` that records its arguments, and sends SIGTERM as SLURM does."""
     program = tmp_path / "scontrol"
     program.write_text(
         f"""#!/bin/sh

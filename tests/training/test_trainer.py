@@ -190,7 +190,7 @@ def test_the_reason_of_an_early_end():
 def test_only_srun_starts_the_ranks_of_a_slurm_job(
     composer, tmp_path, monkeypatch, step, environment
 ):
-    """Without srun, Lightning launches the ranks, as outside SLURM."""
+    """If srun has not started the ranks, Lightning starts them, as outside SLURM."""
     job = {"JOB_ID": "7", "NTASKS": "4", "NTASKS_PER_NODE": "4", "STEP_ID": step}
     for name, value in {**job, "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)

@@ -30,7 +30,7 @@ class Direct(pl.Callback):
 
 
 def rows(folder: Path) -> list[dict]:
-    """Returns the logged rows in all offline W&B files of a run folder, in order."""
+    """Returns the rows that were logged to the offline W&B files of a run folder, in order."""
     tool = str(Path(sys.executable).with_name("wandb"))
     found = []
     for file in sorted(folder.glob("wandb/offline-run-*/*.wandb")):

@@ -1,4 +1,4 @@
-"""Printed commands can be pasted: shell and Hydra parse them to the original values."""
+"""Printed commands can be pasted: the shell and Hydra parse the original values from them."""
 
 import shlex
 from pathlib import Path

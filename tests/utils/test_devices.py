@@ -66,7 +66,7 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
 
 
 def test_the_cpu_is_chosen_without_touching_the_gpu(monkeypatch):
-    """Another process may use the GPU, and a CUDA context takes memory and time."""
+    """A CUDA context would take time, and memory that another process may need."""
     machine(monkeypatch, cuda=True, fault=AssertionError("the GPU was used"))
     assert devices.resolve_accelerator("cpu") == "cpu"
     assert devices.resolve_precision("32-true", "cpu") == "32-true"

@@ -27,7 +27,7 @@ def test_the_commit_of_a_package(tmp_path):
     git(tmp_path, "add", "package")
     git(tmp_path, "commit", "-qm", "one")
     assert git_commit(package) == git(tmp_path, "rev-parse", "HEAD")
-    assert git_commit(copied) is None  # the repository does not track this package
+    assert git_commit(copied) is None  # git does not track this copy
     git_commit.cache_clear()
     (package / "__init__.py").write_text("a = 2\n")
     assert git_commit(package) == f"{git(tmp_path, 'rev-parse', 'HEAD')}-dirty"

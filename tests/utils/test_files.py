@@ -1,4 +1,4 @@
-"""If a writer is stopped, the file has its old or its new content, never a part."""
+"""If a writer is interrupted, the file has either its old or its complete new content."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_text_and_data(tmp_path: Path):
 
 
 def test_a_folder_that_cannot_be_synced_holds_files(tmp_path: Path, monkeypatch):
-    """SMB and some FUSE file systems refuse to fsync a folder."""
+    """On SMB and some FUSE file systems, fsync of a folder fails."""
     sync = os.fsync
 
     def refuse_folders(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""Progress of stages: lines in the log, bars on a terminal."""
+"""The progress of a stage is shown by lines in the log, or by a bar on a terminal."""
 
 from __future__ import annotations
 

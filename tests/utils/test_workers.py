@@ -1,4 +1,4 @@
-"""`map_batches`: several threads process the batches."""
+"""`map_batches` processes batches in several threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_results_come_in_order_and_each_is_computed_by_one_thread(workers):
 
 
 def test_several_work_at_a_time():
-    """Each item waits for two others, so a single worker would never finish."""
+    """Each item waits for two others, so fewer than three workers would never finish."""
     together = threading.Barrier(3, timeout=20)
     assert list(map_batches(lambda _: together.wait() >= 0, range(3), 3, CPU)) == [True] * 3
 
@@ -48,7 +48,7 @@ def test_an_error_ends_the_others():
 
 
 def test_weights_that_a_worker_casts_are_forgotten_with_its_own_autocast():
-    """Autocast would otherwise use casts of the old weights after the weights have changed."""
+    """Otherwise, autocast would reuse casts of old weights after the weights have changed."""
     weight = torch.ones(2, 2, requires_grad=True)
 
     def work(_: int) -> None:
