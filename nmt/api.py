@@ -26,8 +26,7 @@ def configure(*overrides: str, searchpath: Sequence[str] = ()) -> TrainConfig:
 
     Args:
         overrides: Hydra overrides, such as `"+experiment=rnnsearch50"`.
-        searchpath: folders with your own config groups, such as `"file:///home/me/conf"` or
-            `"pkg://mine.conf"`.
+        searchpath: your own folders of config groups, such as `"file:///home/me/conf"`, `"pkg://mine.conf"`.
 
     Raises:
         InputError: if the configuration is invalid; the command prints the same message.

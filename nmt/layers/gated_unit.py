@@ -2,7 +2,7 @@
 
 Unlike in `torch.nn.GRU`, r multiplies s before the product with U, and z multiplies s̃ instead of s.
 
-Sizes: E embedding, H state, A annotation (context). Stacked matrices contain blocks for z, r and s̃, in this order.
+Sizes: E embedding, H state, A annotation (context). The blocks of a stacked matrix are in the order z, r, s̃.
 """
 
 from __future__ import annotations

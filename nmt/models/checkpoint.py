@@ -97,7 +97,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     path = Path(path)
     if not path.is_file():
         raise InputError(
-            f"checkpoint={path}: neither a file nor a run folder with checkpoints/best.ckpt"
+            f"checkpoint={path}: no such file, nor a run folder with checkpoints/best.ckpt"
         )
     try:
         with warnings.catch_warnings():

@@ -6,7 +6,7 @@ For two groups, it is the first mean minus the second. A rule compares the stati
 number. With three or more seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers
 only new sentences, and the verdict says "for these models only".
 
-Legend: n runs in a group, R resamples.
+Sizes: n runs in a group, R resamples.
 """
 
 from __future__ import annotations

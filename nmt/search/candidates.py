@@ -105,8 +105,7 @@ def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
 def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
     """Sets the logits of a word to -inf in the sentences of a mask (B,).
 
-    Also updates the best logits of the cells that contain the word. If they were too high, all words
-    would be sorted.
+    Also updates the best logits of its cells. If they were too high, all words would be sorted.
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:

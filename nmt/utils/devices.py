@@ -112,9 +112,8 @@ def map_batches(
 ) -> Iterator[Done]:
     """Applies a function to items and yields the results in order; on a CPU, it uses `workers` threads.
 
-    The results are bit-identical for any number of threads. Threads run in parallel because torch releases the
-    global interpreter lock. Forked processes are not used. They could hang, since OpenMP has already run in
-    the parent.
+    Results are bit-identical for any number of threads, which run in parallel because torch releases the global
+    interpreter lock. Forked processes could hang, since OpenMP has already run in the parent.
 
     Args:
         function: must not change shared state. It must set gradient mode and autocast, because each thread

@@ -24,8 +24,7 @@ KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 MiB, and 32 MiB (glib
 def set_up_process() -> None:
     """Sets environment variables for OpenMP and oneDNN, and makes malloc keep freed memory.
 
-    Variables are not changed if they are already set, or if torch is already imported. Child processes
-    inherit them.
+    Leaves variables that are already set, and all if torch is already imported. Child processes inherit them.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():

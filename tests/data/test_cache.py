@@ -116,7 +116,9 @@ def test_damage_names_the_folder_to_delete(tmp_path: Path, name: str, damage: An
     file.unlink()
     if damage is not None:
         file.write_bytes(damage(content))
-    with pytest.raises(InputError, match=rf"^data\.cache=.*damaged .*delete {tmp_path}/thing, "):
+    with pytest.raises(
+        InputError, match=rf"^data\.cache=.*damaged .*delete {tmp_path}/thing to rebuild"
+    ):
         _build(tmp_path, tmp_path / "log")
     shutil.rmtree(tmp_path / "thing")
     _build(tmp_path, tmp_path / "log")

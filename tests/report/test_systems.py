@@ -319,7 +319,7 @@ def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) ->
     unnamed = news | {"metadata": write(tmp_path / "unnamed.jsonl", rows)}
     with pytest.raises(InputError, match="document=doc: row 4 names no document"):
         build_comparison(CompareConfig(**unnamed, document="doc"))
-    for name, said in (("", "row 1 names no domain"), ("all", "need the name all")):
+    for name, said in (("", "row 1 names no domain"), ("all", "the name all is reserved")):
         news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name}] * 80)
         with pytest.raises(InputError, match=said):
             build_comparison(CompareConfig(**news, domain="kind"))

@@ -45,8 +45,8 @@ class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
     A failed capture logs a warning. If it ran out of memory, losses of the same shape are computed without
-    a graph from then on. After any other failure, all losses are computed without a graph. Batches are still
-    padded, because dropout masks depend on the shape of the batch.
+    a graph from then on. After any other failure, or if the random generator is stuck, all losses are computed
+    without a graph. Batches are still padded, because dropout masks depend on the shape of the batch.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
