@@ -24,10 +24,11 @@ MAX_LENGTH = 50
 MARKUP = "</script><script>document.title='broken'</script>"
 """A token that runs a script if a page inserts it as HTML."""
 
-ENGLISH_TEXT = "the a of in agreement on European Economic Area was signed August 1992 it is that"
-FRENCH_TEXT = "le un de dans accord sur européenne économique zone était signé août 1992 il est que"
-ENGLISH = ENGLISH_TEXT.split()
-FRENCH = FRENCH_TEXT.split()
+TEXTS = """
+the a of in agreement on European Economic Area was signed August 1992 it is that
+le un de dans accord sur européenne économique zone était signé août 1992 il est que
+"""
+ENGLISH, FRENCH = (line.split() for line in TEXTS.strip().splitlines())
 
 
 def make_run(
@@ -60,8 +61,6 @@ def make_run(
         table += score_set(test_set, records, EvaluationConfig(scores=MEASURED, resamples=20))
     write_scores(folder, score_table(table))
     overrides = [f"+experiment={model.lower()}{MAX_LENGTH}", f"seed={seed}"]
-    (folder / ".hydra").mkdir()
-    (folder / ".hydra" / "overrides.yaml").write_text("".join(f"- {o}\n" for o in overrides))
     name = f"{model}-{MAX_LENGTH}"
     scoring = {"_target_": "nmt.layers.scoring.Additive"} if attends else None
     results = {
@@ -105,8 +104,6 @@ def _translated(
     `pair` draws the source and the reference; `draw` draws the errors of the model.
     """
     length = int(4 * 20 ** (0.618 * number % 1))  # 4 to 79, uniform in the logarithm of the length
-    if number % 97 == 11:
-        length = 60
     words = pair.integers(len(ENGLISH), size=length)
     order = np.arange(length)
     if number % 5:
@@ -165,18 +162,17 @@ def _alignment(
     energies = 4.0 - 2.2 * np.sqrt(distance) + draw.normal(0, 0.7, distance.shape)
     log_normaliser = np.log(np.exp(energies).sum(1))
     weights = np.exp(energies - log_normaliser[:, None])
-    runners_up = []
-    for _ in target:
-        words = draw.choice(FRENCH, 5, replace=False).tolist()
-        chances = (-np.sort(draw.exponential(2.5, 5)) - 0.3).round(4).tolist()
-        runners_up.append([list(each) for each in zip(words, chances, strict=True)])
+    attention = {
+        "weights": weights.tolist(),
+        "log_normaliser": log_normaliser.tolist(),
+        "attention_entropy": (-weights * np.log(weights)).sum(1).tolist(),
+    }
+    others = [[word, -0.3 - place / 2] for place, word in enumerate(FRENCH[:5])]
     return {
         **{key: record[key] for key in ("id", "length", "reference", "log_probability")},
         "source": source,
         "target": target,
-        "runners_up": runners_up,
-        "weights": weights.tolist() if attends else None,
-        "log_normaliser": log_normaliser.tolist() if attends else None,
-        "attention_entropy": (-weights * np.log(weights)).sum(1).tolist() if attends else None,
+        "runners_up": [others] * len(target),
+        **(attention if attends else dict.fromkeys(attention)),
         "word_log_probabilities": (-draw.exponential(0.6, len(target))).tolist(),
     }
