@@ -104,11 +104,3 @@ CURVES = '.mark-line path:not([stroke-dasharray="5,3"])'
 
 def lines(page: Any, chart: str = "#length-chart .concat_0_group") -> int:
     return page.locator(f"{chart} {CURVES}").count()
-
-
-def said(page: Any) -> str:
-    return page.inner_text("#explorer-said")
-
-
-def place(page: Any) -> str:
-    return page.inner_text("#explorer-place").split(",")[0]

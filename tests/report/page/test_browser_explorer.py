@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, place, said, until
+from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, until
 
 pytestmark = IN_BROWSER
+
+
+def said(page: Any) -> str:
+    return page.inner_text("#explorer-said")
+
+
+def place(page: Any) -> str:
+    return page.inner_text("#explorer-place").split(",")[0]
 
 
 def test_a_step_tells_weights_energies_sum_entropy_and_runners_up(
