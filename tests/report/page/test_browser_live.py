@@ -113,7 +113,7 @@ def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: 
     reads = search.locator(".bars").first.locator("tbody tr")
     shown = [float(row.locator("td").nth(1).inner_text()) for row in reads.all()]
     assert shown == sorted(shown, reverse=True)
-    assert 0.9 < sum(shown) <= 1.001
+    assert 0.9 < sum(shown) < 1.004  # each weight is rounded to three digits
     assert re.search(r"entropy \d\.\d\d nats", search.inner_text())
     fixed = live.locator(".live-column").nth(0)
     assert fixed.locator("canvas.states").get_attribute("width") == "6"
