@@ -1,4 +1,4 @@
-"""Fixtures that compose configurations, and two trained runs that the tests of commands share."""
+"""Fixtures that compose configurations, run commands, and train two runs for all tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.helpers.produced import RNNSEARCH
 
 LONGEST = [
     "tests/promises/test_3_resume.py",
-    "tests/fused/gpu/test_kernels.py",  # one worker runs it while another waits for the server
+    "tests/fused/gpu/test_kernels.py",  # needs no server, so it can run while the server starts
     "tests/test_how_tos.py",
     "tests/launcher/test_process.py",
     "tests/commands/test_train.py",
@@ -45,7 +45,7 @@ class Said(NamedTuple):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepares each process that runs tests (not xdist's controller) before it imports test modules."""
+    """Sets up bytecode caching, threads, Triton and Hydra before test modules are imported."""
     if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
         # A test run starts about ten interpreters. Without stored bytecode each interpreter compiles
         # torch and Lightning again, which doubles the time of the imports.
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         torch.set_num_threads(1)  # the workers of a test run share the cores
         if not torch.cuda.is_available():
-            os.environ["TRITON_INTERPRET"] = "1"  # Triton reads this when first imported
+            os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is first imported
         share_compositions()
 
 
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keeps the objects of the libraries out of garbage collection, which then takes a third less time."""
+    """Excludes the objects of imported libraries from garbage collection, which saves a third of its time."""
     gc.collect()
     gc.freeze()
 
@@ -89,7 +89,7 @@ def composer() -> Callable[..., DictConfig]:
 
 @pytest.fixture(scope="session")
 def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
-    """Returns a function that checks overrides as a command does, and returns exit code and message."""
+    """Returns a function that checks overrides as a command does, and returns the exit code and message."""
 
     def checked(*overrides: str, command: str = "train") -> Said:
         code = 0
@@ -112,13 +112,13 @@ class Program:
         self.start = partial(start, cwd=folder)
 
     def __call__(self, command: str, *typed: str, figures: bool = True, **options: Any) -> Ended:
-        """Runs the command to its end. `figures=False` skips figures and page, which saves seconds."""
+        """Runs the command to its end. `figures=False` skips figures and page to save time."""
         return run(command, *typed, cwd=self.folder, figures=figures, **options)
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Returns a `Program` with a new folder. Text that a command prepares stays there for later tests."""
+    """Returns a `Program` with a new folder. Later tests reuse the text that commands prepare there."""
     return Program(tmp_path_factory.mktemp("somewhere"))
 
 
@@ -149,12 +149,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
 
 @pytest.fixture(scope="session")
 def rnnsearch(trained: Callable[..., Path]) -> Path:
-    """Returns the run folder of an RNNsearch, with all files that a training writes."""
+    """Returns the run folder of an RNNsearch, with all files that `nmt.train` writes."""
     return trained("rnnsearch", *RNNSEARCH)
 
 
 @pytest.fixture(scope="session")
 def rnnencdec(trained: Callable[..., Path]) -> Path:
-    """Returns the run folder of an RNNencdec, without figures and page."""
+    """Returns the run folder of an RNNencdec, without figures and comparison page."""
     typed = ("+experiment=rnnencdec30", *TINY, "logger=csv")
     return trained("rnnencdec", *typed, figures=False)

@@ -1,4 +1,4 @@
-"""A small parallel text and the configuration that names it."""
+"""Fixtures that write a small parallel text, and a configuration that uses it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "
 
 
 def sentence(number: int, length: int) -> str:
-    """Returns `length` words. With at least four words, each `number` below 10,000 gives a different sentence."""
+    """Returns `length` words. If `length` >= 4, numbers below 10,000 give different sentences."""
     digits = [int(digit) for digit in f"{number:04d}"]
     return " ".join(WORDS[(digits[place % 4] + place // 4) % 10] for place in range(length))
 

@@ -31,7 +31,7 @@ def untried():
 
 @pytest.fixture
 def on_cpu(monkeypatch):
-    """Lets kernels run on a CPU, in Triton's interpreter; returns the module of kernels."""
+    """Enables kernels on the CPU, in Triton's interpreter. Returns the module of kernels."""
     pytest.importorskip("triton", reason="Triton is not installed")
     from nmt.fused.gpu import kernels
 
@@ -41,7 +41,7 @@ def on_cpu(monkeypatch):
 
 @pytest.mark.parametrize("current", [0, 1])
 def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
-    """Triton launches kernels on the current device, but PyTorch runs operations where their tensors are."""
+    """Kernels need tensors on the current GPU, because Triton always launches there."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
     assert backend.launches_on(torch.device("cuda", 0)) == (current == 0)
     assert not backend.launches_on(torch.device("cpu"))
@@ -49,7 +49,7 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
 
 @pytest.fixture
 def launched(on_cpu, monkeypatch):
-    """Returns run(net, fail), which tells whether the loss of a network launches the kernel `next_state`.
+    """Returns run(net, fail), which computes a loss, and returns whether it launched the kernel `next_state`.
 
     If `fail` is given, the kernel raises `fail`.
     """
@@ -68,7 +68,7 @@ def launched(on_cpu, monkeypatch):
 
 
 def test_models_with_kernels_and_without_in_one_process(launched):
-    """Each network and each copy keeps its own choice. A network in float64 uses no kernels."""
+    """Copies of a network keep its setting of `kernels`. A network in float64 uses no kernels."""
     ways = (True, False, True)
     nets = [make(recurrence="fused", dtype=torch.float32, kernels=way) for way in ways]
     nets += [copy.deepcopy(net) for net in nets]
@@ -80,7 +80,7 @@ def test_models_with_kernels_and_without_in_one_process(launched):
 
 
 def test_a_failure_is_of_one_model_and_its_parts(launched, caplog):
-    """The network computes again without kernels. An earlier copy and other networks keep their kernels."""
+    """A network whose kernel fails stops using kernels. An earlier copy and other networks still use them."""
     net, other = (make(recurrence="fused", dtype=torch.float32) for _ in range(2))
     twin = copy.deepcopy(net)
     assert launched(net, fail=RuntimeError("no such kernel"))
@@ -161,7 +161,7 @@ def does_not_compile():
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "launches"),  # 0 launches: fails in the probe; 4: fails in training
+    ("error", "said", "launches"),  # with 0 launches it fails in the probe, with 4 in training
     [
         (does_not_compile, "CompilationError: ", 0),
         (lambda: RuntimeError("Failed to find C compiler. Please specify\nvia"), "python3-dev", 0),
@@ -179,7 +179,7 @@ def test_a_kernel_that_cannot_be_launched(error, said, launches, goes_on, on_cpu
 
 
 def test_a_kernel_that_fails_in_validation_or_translation(launched, on_cpu, monkeypatch):
-    """After the failure, PyTorch operations compute the likelihoods and the states of a search."""
+    """After the failure, PyTorch operations compute the NLLs and the first state of a search."""
     expected = make(recurrence="fused", dtype=torch.float32, kernels=False)
     source, mask, *target = batch()
     with torch.no_grad():
@@ -204,7 +204,7 @@ def test_kernels_stay_after_a_lack_of_memory(on_cpu):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Returns wrong(name, place), which multiplies the argument at index `place` of a kernel by 1.2."""
+    """Returns wrong(name, place), which makes kernel `name` multiply its argument `place` by 1.2."""
 
     def replace(name, place):
         pytest.importorskip("triton", reason="Triton is not installed")
@@ -269,7 +269,7 @@ def test_a_capture_that_fails(captured, goes_on, monkeypatch):
 @pytest.mark.parametrize("stuck", [False, True])
 @pytest.mark.parametrize("failing", [1, 2])
 def test_a_capture_without_memory(failing, stuck, goes_on, monkeypatch):
-    """Only the failed shape has no graph. If the random generator is stuck, no shape has a graph."""
+    """Only the shape that failed has no graph. If the generator stays in capture mode, no shape has a graph."""
     capture = graphs.LossGraph
     captures = iter(range(1, 9))
 
@@ -309,7 +309,7 @@ class Captured:
 
 
 def test_a_generator_left_capturing(goes_on, monkeypatch):
-    """After a failed capture, dropout raises until the generator gets the state of another generator."""
+    """After a failed capture, dropout raises an error until the generator gets a new state object."""
     generator = Captured()
     dropout = nn.functional.dropout
 

@@ -34,7 +34,7 @@ def test_what_the_keys_leave_open(kernels, use_graphs, usable, fused, expected):
 
 @pytest.fixture
 def net(monkeypatch):
-    """A network on a CPU that is treated as a GPU; PyTorch operations replace the kernels."""
+    """A network on the CPU, which is treated as a GPU. PyTorch operations replace the kernels."""
     pytest.importorskip("triton", reason="Triton is not installed")
     from nmt.fused import steps
     from nmt.fused.gpu import kernels
@@ -51,9 +51,9 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """Returns timed(*milliseconds), which chooses a way as if the ways in `ALL` took these times.
+    """Returns timed(*milliseconds), which chooses a `Way` as if those in `ALL` took these times.
 
-    The clock is read before and after each pass.
+    The clock is read before and after each pass. It advances only during a pass.
     """
 
     def run(*milliseconds):
@@ -71,7 +71,7 @@ def timed(net, monkeypatch):
         ((40, 20, 30, 90), 1),
         ((40, 38, 30, 90), 2),
         ((40, 38, 30, 8), 3),
-        ((22, 20, 21, 20), 0),  # the times differ too little: the order decides
+        ((22, 20, 21, 20), 0),  # the times differ too little, so the first wins
     ],
 )
 def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
@@ -86,7 +86,7 @@ def test_the_fastest_way_is_taken(milliseconds, best, timed, net, caplog):
 
 
 def test_a_way_that_fails_is_not_taken(timed, monkeypatch, caplog):
-    """At first kernels fail, then captures fail as well. The fastest of the remaining ways is chosen."""
+    """First only the kernels fail, then the captures fail, too. The fastest `Way` that works is chosen."""
     from nmt.fused.gpu import kernels
 
     def fail(*given, **options):

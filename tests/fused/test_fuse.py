@@ -33,8 +33,8 @@ LARGER = {"hidden": 48, "embedding": 24, "alignment": 40, "maxout": 16, "source"
 def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, **options):
     """Returns (likelihood, gradients) of the plain and of the fused network.
 
-    Each sentence has a different weight in the loss. Unless `autocast` is None, a bias makes the first
-    unit of each maxout pair the larger one.
+    Each sentence has a different weight in the loss. If `autocast` is given, a bias makes the first unit of
+    each maxout pair much larger, so that rounding does not swap the two.
     """
     results = []
     for recurrence in ("plain", "fused"):
@@ -45,7 +45,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
             found = net(*batch(*lengths, sizes=options))
         weight = torch.arange(1, len(found.nll) + 1).unsqueeze(1) / len(found.nll)
         (found.nll * weight).sum().backward()
-        grads = {  # a weight unused by one-word targets: gradient None if plain, 0 if fused
+        grads = {  # an unused weight has gradient None (plain) or 0 (fused)
             name: torch.zeros_like(p) if p.grad is None else p.grad
             for name, p in net.named_parameters()
         }
@@ -100,8 +100,7 @@ def test_float64(scoring, state_input, lengths):
 def test_float32_and_bf16(scoring):
     """In float32, fused gradients differ from plain ones by at most 1e-4 of their norm.
 
-    In bf16, plain and fused networks differ from float32 by at most 0.1 nats (NLLs) and 6 % of the norm
-    (gradients). One unit of each maxout pair is much larger, so that rounding does not swap the two.
+    The bf16 NLLs of both networks differ from float32 by at most 0.1 nats, and the gradients by 6 % of their norm.
     """
     lengths = ((9, 12, 3), (8, 5, 11))
     options = {"dtype": torch.float32, **LARGER}
@@ -142,7 +141,7 @@ def test_gradcheck_of_the_decoder(scoring):
         leaf(2, 2, 3 * h), leaf(2, h), leaf(2, 3, a), leaf(2, 3, n),
         leaf(n, h), leaf(2 * h, h), leaf(h, h), leaf(3 * h, a),
     )  # fmt: skip
-    # `run` reads the scoring function's parameters from the module.
+    # `run` ignores the last arguments, because it reads these parameters from the module.
     assert gradcheck(run, (*inputs, *module.parameters()))
 
 
@@ -161,7 +160,7 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
 
 
 def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
-    """The bytes saved for backward per target word are fewer than a quarter of a B x S x N tensor."""
+    """For each target word, less than a quarter of a (batch, source, alignment) tensor is saved for backward."""
     b = 4
     s = 40
     n = SIZES["alignment"] * 30
@@ -181,7 +180,7 @@ def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
 
 
 def test_what_is_swapped(caplog):
-    """`fuse` keeps parameters and their names. Modules without a fused version stay plain, and are logged."""
+    """`fuse` keeps parameters and their names. It logs the modules that it cannot replace."""
     caplog.set_level(logging.INFO, "nmt")
     plain, fused = make(), make(recurrence="fused")
     assert type(fused.encoder) is FusedBidirectionalEncoder
@@ -208,7 +207,7 @@ def test_what_is_swapped(caplog):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
-    """Products have 3H + 2M = 21 entries per position (H hidden, M maxout). Long sources keep annotations."""
+    """Products have 3H + 2M = 21 entries per position (H hidden, M maxout). A long source uses annotations."""
     monkeypatch.setattr(decoder, "MAX_PRODUCT_SYMBOLS", 6)
     net = make(scoring, recurrence="fused")
     readouts = []

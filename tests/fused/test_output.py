@@ -28,7 +28,7 @@ def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
 
 
 def test_rows_of_weight_0_are_as_good_as_left_out():
-    """On a GPU padding gets weight 0, since the CPU does not know the number of real positions."""
+    """On a GPU, padding gets weight 0. To remove it, the CPU would have to read the mask from the GPU."""
     output, readout, target, mask = output_example()
     nll, grads, *rest = computed(
         readout.flatten(0, 1), output, target.flatten(), mask.flatten().double()

@@ -139,7 +139,7 @@ def test_passive() -> None:
 @pytest.mark.parametrize(
     ("subject", "verb", "tense", "negation", "links"),
     [
-        # "will" and "does" have no French word of their own: they have possible links to the verb
+        # "will" and "does" have no French word of their own, so they have possible links to the verb
         (HE, verb_of("open"), FUTURE, None, "0-0 1p1 2-1 3-2"),
         (HE, verb_of("open"), PRESENT, NOT, "0-0 1p2 2p1 2-3 3-2 4-4"),
         # In "a vu", "a" is a possible link of "saw", but a sure link of "did" and "had"
@@ -168,7 +168,7 @@ def test_a_phrase_translated_as_a_whole() -> None:
 def test_the_speaker_is_not_given_a_gender() -> None:
     assert settle_tense(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
     assert settle_tense(verb_of("see"), ME, PAST) == PAST
-    assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # "they read" is ambiguous
+    assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # "they read": also present
     assert settle_tense(verb_of("read"), HE, PAST) == PAST
 
 

@@ -37,7 +37,7 @@ def digest(pairs: list[AlignedPair]) -> str:
 
 
 def test_draws_are_frozen(by_length: list[AlignedPair]) -> None:
-    """If the grammar changes, these digests change: update them together with VERSION."""
+    """If these digests change, VERSION must change, too."""
     assert digest([draw(1, "train", k) for k in range(200)]) == "11b53a284fb72d8c"
     assert digest([draw(1, "test", k) for k in range(50)]) == "a8d7b4ff620c3cec"
     assert digest(by_length) == "8e63baccb82f2de4"
@@ -53,7 +53,7 @@ def test_a_draw_depends_on_its_number_alone() -> None:
 def test_splits_have_no_sentence_in_common(
     corpus: list[AlignedPair], short: list[AlignedPair], by_length: list[AlignedPair]
 ) -> None:
-    """No source and no target is in two splits. Short sentences coincide most easily."""
+    """No source or target sentence is in two splits. Short sentences are the most likely to repeat."""
     held = [draw(1, "valid", k, mean_length=5) for k in range(500)]
     held += [draw(2, "test", k, mean_length=5) for k in range(500)]
     held += by_length

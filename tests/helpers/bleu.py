@@ -7,8 +7,8 @@ Corpus = list[tuple[list[str], list[str]]]
 
 
 def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
-    """Returns (hypothesis, reference) pairs. A hypothesis has each word of its reference with
-    probability `quality`, else a random one; then the words are rotated, and up to two are dropped.
+    """Returns (hypothesis, reference) pairs. A hypothesis is a copy of its reference. Each word is replaced with
+    probability 1 - `quality`. Then the words are rotated, and up to two are dropped.
     One hypothesis in ten is empty, and one in ten has no word of its reference."""
     draw = np.random.default_rng(seed)
     pairs = []
@@ -36,7 +36,7 @@ def sacrebleu(pairs):
 
 
 def bleu_by_hand(sums, **options):
-    """Computes BLEU with sacrebleu's formula from the ten statistics, summed over sentences."""
+    """Computes BLEU with sacrebleu's formula from sums of n-gram matches, n-gram totals and lengths."""
     counts = [int(count) for count in sums]
     return BLEU.compute_bleu(
         counts[:4], counts[4:8], *counts[8:], smooth_method="exp", **options

@@ -1,7 +1,7 @@
 """Opens a page in headless Chromium, and reads the page's messages and charts.
 
-The environment variable CHROMIUM names the browser; by default it is searched on PATH. If SCREENSHOTS
-names a folder, tests write pictures of the page to it.
+The environment variable CHROMIUM names the browser. By default it is searched on PATH. If SCREENSHOTS
+names a folder, tests write screenshots to it.
 """
 
 import os
@@ -22,7 +22,7 @@ ENCDEC, SEARCH = "RNNencdec-50 seed 1", "RNNsearch-50 seed 1"
 
 
 class Opened:
-    """An open page. It collects its errors, its console messages and its network requests."""
+    """An open page, with its errors, console messages and network requests."""
 
     def __init__(self, browser: Any, path: Path, link: str = "", **options: Any) -> None:
         options.setdefault("viewport", {"width": 1400, "height": 900})
@@ -61,7 +61,7 @@ def until(page: Any, condition: str, seconds: float = 60) -> None:
         page.wait_for_timeout(50)
 
 
-# JavaScript that finds text with too little contrast; axe-core does not check text in SVG
+# JavaScript that finds text with too little contrast. axe-core does not check text in SVG.
 CONTRAST = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -98,7 +98,7 @@ def barriers(page: Any) -> list[str]:
     return named + [str(each) for each in page.evaluate(CONTRAST)]
 
 
-# CSS selector of all curves but the dashed ones, which are systems with a constant error rate
+# CSS selector of all curves except the dashed ones (simulated systems with a constant error rate)
 CURVES = '.mark-line path:not([stroke-dasharray="5,3"])'
 
 

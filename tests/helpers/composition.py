@@ -1,8 +1,7 @@
 """Lets Hydra compose each choice of options only once in a test run.
 
-A composition takes a fifth of a second, and a program composes twice. The composition of the chosen
-options is stored. Hydra then copies the stored composition, and applies all overrides of values to
-the copy, in the same way as to a new composition.
+Composing takes 0.2 seconds, and a program composes twice. So the composition of the chosen options is
+stored. Later, Hydra copies it and applies the overrides of values to the copy.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def applied(
 ) -> tuple[TrainConfig, list[str]]:
     """Returns the configuration of a command that starts from a checkpoint, and the overrides to record.
 
-    `composed` are the overrides that Hydra composes; None means all of them, as in the command.
+    `composed` are the overrides that Hydra gets. By default it gets all `overrides`, as in the command.
     """
     typed = overrides if composed is None else composed
     with composing(command, typed, return_hydra_config=True) as whole:
@@ -66,20 +65,20 @@ def applied(
 
 
 def share_compositions() -> None:
-    """Makes Hydra store each composition, in this process and in its later forks."""
+    """Makes Hydra store each composition, in this process and in its forks."""
 
     def shared_list(
         repo: Any, config_name: str, overrides_list: list[Override], **options: bool
     ) -> DefaultsList:
-        """Replaces Hydra's function that reads the files of the chosen options."""
+        """Replaces the function of Hydra that finds the files of the chosen options."""
         overrides = [each for each in overrides_list if not each.is_sweep_override()]
         choices = [
             each
             for each in overrides
             if repo.group_exists(each.key_or_group) and not isinstance(each.value(), dict)
         ]
-        # Hydra composes with other `options` to find out whether a command sweeps. They only change
-        # the result for a missing choice.
+        # To find out whether a command sweeps, Hydra composes with other `options`. The result differs
+        # only if a choice is missing.
         missing = any(each.value() == "???" for each in choices) and str(options)
         key = _sources(repo), config_name, tuple(each.input_line for each in choices), missing
         if key not in lists:
@@ -99,7 +98,7 @@ def share_compositions() -> None:
 
 
 def _sources(repo: Any) -> str:
-    """Returns a key: the sources of options, and the modification times of options that a test wrote."""
+    """Returns a cache key: the option folders other than `conf`, and the modification times of their files."""
     sources = [source for source in repo.get_sources() if source.path != str(conf_folder())]
     folders = [Path(source.path) for source in sources if source.scheme() == "file"]
     files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]

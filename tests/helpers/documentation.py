@@ -20,7 +20,7 @@ BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(\w*)\n(.*?)^```$", re.M | re.
 
 
 class Block(NamedTuple):
-    """A fenced block: the comment before it, its language, and its text."""
+    """A fenced code block, with the comment before it."""
 
     mark: str
     language: str
@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of `nmt`: its name, its arguments, and the files after < and >."""
+    """A command of `nmt`, with its arguments and the files after < and >."""
 
     name: str
     words: list[str]
@@ -42,7 +42,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def files(text: str) -> dict[str, str]:
-    """Returns the content of each file that a page shows, by file name."""
+    """Returns {name: content} of the files that a page shows."""
     marked = [block for block in blocks(text) if block.mark.startswith("file: ")]
     return {block.mark.removeprefix("file: "): block.text for block in marked}
 

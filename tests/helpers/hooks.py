@@ -17,7 +17,7 @@ from unittest import mock
 
 
 def before(place: str, count: int, action: Callable[[], Any]) -> None:
-    """Calls `action` before the `count`-th call (from 1) of `place`, which is `module:function`."""
+    """Calls `action` just before the `count`-th call of the function `place` ("module:name")."""
     real = pkgutil.resolve_name(place)
     calls = itertools.count(1)
 
@@ -54,7 +54,7 @@ def no_figures() -> None:
 
 
 def fork_jobs() -> None:
-    """Lets the process launcher fork its jobs, which then need not import the libraries."""
+    """Lets the process launcher fork its jobs, so that they need not import the libraries."""
     from hydra_plugins.nmt_process_launcher import launcher
 
     launcher.POLL_S = 0.02
@@ -62,7 +62,7 @@ def fork_jobs() -> None:
 
 
 class Fork(ForkProcess):
-    """Runs `python -m <module>` in a fork, with those methods of `Popen` that the launcher uses."""
+    """Runs `python -m <module>` in a fork. It has the methods of `Popen` that the launcher uses."""
 
     def __init__(
         self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any

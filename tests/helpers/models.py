@@ -1,4 +1,4 @@
-"""Models with random weights, their checkpoints and page files, and Node to run the page's JavaScript."""
+"""Models with random weights, their checkpoints and page files. Runs the page's JavaScript in Node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def drawn_model(
     words: Sequence[Sequence[str]] = (run_folders.ENGLISH, run_folders.FRENCH),
     dictionary: dict[str, str] | None = None,
 ) -> Model:
-    """Returns a model in evaluation mode. Its axes differ in size; its weights have standard deviation `spread`."""
+    """Returns a model in evaluation mode, with distinct sizes and random weights of standard deviation `spread`."""
     config = OmegaConf.structured(Config)
     config.model._target_ = f"nmt.models.{model}"
     config.model.state_input = state_input
@@ -112,7 +112,7 @@ def rounded(trained: Model) -> Model:
 def in_node(script: str, **given: Any) -> Any:
     """Runs a script in Node, and returns the JSON that it prints.
 
-    In the script, `given` is an object with all keyword arguments; $JS is the URL of the page's `js` folder.
+    In the script, `given` holds the keyword arguments, and $JS is the URL of the page's `js` folder.
     """
     assert NODE is not None
     text = f"const given = {json.dumps(given)};\n{script.replace('$JS', JS.as_uri())}"

@@ -24,7 +24,7 @@ TINY = (
     "regime=tiny",
     "trainer=cpu",
     *SILENT,
-    "search.max_ratio=0.5",  # a barely trained model often translates up to this limit
+    "search.max_ratio=0.5",  # barely trained models often reach this limit
     "evaluation.resamples=20",
     "evaluation.train_sample=8",
 )
@@ -32,7 +32,7 @@ LONGEST_S = 300  # time limit of a program
 
 
 class Ended(NamedTuple):
-    """How a program ended. `out` and `err` join the output of all ranks, in the order of the ranks."""
+    """How a program ended. `out` and `err` are the joined output of all ranks, in order."""
 
     codes: list[int]  # exit code of each rank, or -n if signal n killed the rank
     out: str
@@ -95,14 +95,14 @@ def start(
     Args:
         module, arguments: the module, which may be a file in `cwd`, and its arguments.
         cwd: the program's working folder.
-        hook: Python statements that each rank runs first; they see the names of `tests.helpers.hooks`.
+        hook: Python statements that each rank runs before the program.
         ranks: number of processes; each gets the environment variables that Lightning sets.
-        stdin, stdout: `stdin` is the whole input, or a named pipe; `stdout` may be a named pipe.
+        stdin, stdout: each may be a named pipe. Otherwise `stdin` is the whole input.
         env: environment variables, added to those of this process.
     """
     cwd.mkdir(parents=True, exist_ok=True)
     whole = {**os.environ, **ENVIRONMENT, **env}
-    whole.pop("WANDB_SERVICE", None)  # the tests' own service would keep a killed run open
+    whole.pop("WANDB_SERVICE", None)  # else a killed run stays open in the W&B service of the tests
     whole["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
     ours: list[dict[str, str]] = [{}]
     if ranks > 1:
@@ -116,7 +116,7 @@ def start(
 
 
 def run(command: str, *arguments: str, figures: bool = False, **options: Any) -> Ended:
-    """Runs `python -m nmt.<command>` to its end; draws no figures if `figures` is false.
+    """Runs `python -m nmt.<command>` to its end, without figures if `figures` is false.
 
     The arguments and other options are those of `start`.
     """

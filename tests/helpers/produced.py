@@ -23,8 +23,8 @@ def results(folder: Path) -> dict:
 
 
 def score(folder: Path, name: str, key: str, subset: str = "all", first: int | None = None) -> Any:
-    """Returns the row of a test set in `scores.csv`, or of its bucket from length `first` on."""
-    from nmt.evaluation.scores_csv import read_scores  # imports pandas: too slow for conftest.py
+    """Returns a row of `scores.csv`: of a whole test set, or of the bucket that starts at length `first`."""
+    from nmt.evaluation.scores_csv import read_scores  # imports pandas, which is slow
 
     rows = read_scores(folder)
     rows = rows[(rows["set"] == name) & (rows["score"] == key) & (rows["subset"] == subset)]

@@ -1,7 +1,7 @@
 """Writes made-up run folders. Translations get worse with sentence length, as those of real models do.
 
-A reference is the source, translated word for word, with some neighbouring words swapped, so that alignments
-are diagonal except for these swaps. RNNencdec loses more words in long sentences than RNNsearch.
+A reference is a word-for-word translation of the source, except that some neighbouring words are swapped. So
+alignments are diagonal except for these swaps. RNNencdec loses more words in long sentences than RNNsearch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def make_run(
 ) -> Path:
     """Writes one run folder and returns it.
 
-    The first test set has `pairs` sentences, each further set a quarter of that. At most `kept`
+    The first test set has `pairs` sentences, each other set a quarter as many. At most `kept`
     sentences of a set have an alignment.
     """
     draw = np.random.default_rng([seed, len(model)])
@@ -115,7 +115,7 @@ def _translated(
         source[1] = reference[order.tolist().index(1)] = MARKUP
     beyond = max(0, length - MAX_LENGTH) / 40
     wrong = (0.08 + beyond * 0.2) if attends else min(0.8, 0.1 + 0.01 * length + beyond)
-    # Above 1: the right word; above 0.5: a random word; above 0.4: `<unk>`; else the word is lost.
+    # `fate` >= 1: the right word; > 0.5: a random word; > 0.4: `<unk>`; otherwise no word.
     fate = draw.random(length) / wrong
     fate[0] = 1
     hypothesis = [
@@ -153,7 +153,7 @@ def _alignment(
 ) -> dict[str, Any]:
     """Returns a made-up alignment record.
 
-    The weights of a target word fall with the distance from its source position (`order`).
+    The weights of a target word decrease with the distance from its source position (`order`).
     """
     source = [*record["source"], "</s>"]
     target = [*record["hypothesis"], "</s>"]

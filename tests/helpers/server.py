@@ -35,7 +35,7 @@ from tests.helpers.composition import composing, share_compositions
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
-    **SETTINGS,  # read when torch is imported: waiting threads leave the cores to other tests
+    **SETTINGS,  # so that waiting threads leave the cores to other tests
     "HF_HUB_OFFLINE": "1",
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -73,7 +73,7 @@ def serve(folder: Path, session: int) -> None:
     """Forks a process for each request, until the test run (process id `session`) has ended."""
     import_everything()
     share_compositions()
-    gc.freeze()  # else garbage collection in a fork would copy the memory that forks share
+    gc.freeze()  # else garbage collection in a fork would copy shared memory
     with contextlib.suppress(ProcessLookupError), socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "binding"))
         listener.listen(64)
@@ -101,11 +101,11 @@ def import_everything() -> None:
 
     commands = {f"nmt.{name}" for name in COMMANDS}
     for module in pkgutil.walk_packages(nmt.__path__, "nmt."):
-        # An imported command hides the function of the same name, such as `nmt.compare`.
+        # Skips commands: the module `nmt.compare` would hide the function `nmt.compare`.
         if module.name not in commands and not module.name.endswith("__main__"):
             with contextlib.suppress(ImportError):  # raised if an extra is not installed
                 importlib.import_module(module.name)
-    with ProcessPoolExecutor(1, ForkContext()) as pool:  # its threads would not survive a fork
+    with ProcessPoolExecutor(1, ForkContext()) as pool:  # keeps threads out of this process
         library = pool.submit(embed.chart_library).result()
     embed.chart_library = lambda: library
 
@@ -116,14 +116,14 @@ def is_choice(word: str) -> bool:
 
 @functools.cache
 def compose_once(module: str, *chosen: str) -> None:
-    """Composes a program's configuration; later programs with these choices find it in memory."""
+    """Composes a program's configuration, and stores it for later programs with the same options."""
     with contextlib.suppress(Exception), composing(module.removeprefix("nmt."), chosen):
-        pass  # the program meets the same error, and reports it
+        pass  # the program will report this error
     gc.freeze()
 
 
 def watch(connection: Connection, request: dict[str, Any]) -> None:
-    """Starts a program; sends its id, then its exit code. Kills it if the connection closes."""
+    """Starts a program. Sends its process id, then its exit code. Kills it if the connection closes."""
     program = ForkProcess(target=become, kwargs=request)
     program.start()
     connection.send(program.pid)
@@ -159,10 +159,10 @@ def become(
     os.environ.update(env)
     sys.path[:0] = [str(cwd), *env["PYTHONPATH"].split(os.pathsep)]
     sys.argv = list(words)
-    sys.modules.pop(words[0], None)  # runpy imports it again, as the main program
+    sys.modules.pop(words[0], None)  # so that runpy imports it as the main program
     from hydra.core.global_hydra import GlobalHydra
 
-    GlobalHydra.instance().clear()  # a sweep that forks its jobs has set it
+    GlobalHydra.instance().clear()  # set if the parent is a sweep
     atexit._clear()
     try:
         exec(hook, dict(vars(hooks)))

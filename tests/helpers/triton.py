@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from triton.runtime import interpreter  # isort: split
 
-# Checks for overflow, which compiled kernels do not make, take a third of the time.
+# Compiled kernels do not check for overflow. These checks would take a third of the interpreter's time.
 interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
 
 DEVICES = [

@@ -85,7 +85,7 @@ TRUST = "trust=[my_encoder,my_model,my_scores,my_scoring,my_training,my_unit]"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder with the extension files, a text, and the run `run`, which uses all files."""
+    """Returns a folder with the extension files, a text, and a run in `run` that uses all of them."""
     folder = tmp_path_factory.mktemp("extension")
     own = {name: dedent(text).lstrip() for name, text in FILES.items()}
     for name, text in (files((ROOT / "docs/extend.md").read_text()) | own).items():
@@ -127,7 +127,7 @@ def test_a_unit(folder):
     weights = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)["state_dict"]
     gates = weights["network.decoder.unit.U_gates"].chunk(2)
     z, r = (float((gate @ gate.T - torch.eye(len(gate))).abs().max()) for gate in gates)
-    assert r < 1e-4 < z  # r is not exactly 0 because of weight decay
+    assert r < 1e-4 < z  # weight decay changes r slightly
 
 
 def test_a_data_set(folder):

@@ -1,7 +1,7 @@
 """Promise 11: every override is applied or refused, and the record shows what ran.
 
-Every option of every config group overrides the configuration of a checkpoint: with `ckpt_path`, with
-`resume`, and in an evaluation. The expected result is that of the same option in a new run.
+Each option of each config group is applied to the configuration of a checkpoint: with `ckpt_path`, with
+`resume`, and in an evaluation. It must have the same effect as in a new run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def group_of(word: str) -> str:
 
 
 def options(command: str) -> list[str]:
-    """Returns `group=option` for each option of the groups that a command composes."""
+    """Returns `group=option` for each option of each group that a command has."""
     with composing(command, ["hydra.run.dir=."], return_hydra_config=True) as config:
         choices = config.hydra.runtime.choices
     groups = {name for name in choices if not name.startswith("hydra/")}
@@ -66,7 +66,7 @@ def options(command: str) -> list[str]:
 
 
 def rest_is_slow(command: str, *before: Any) -> list[Any]:
-    """Returns a pytest parameter for each option; the third and later options of a group are slow."""
+    """Returns a pytest parameter per option. All but the first two options of a group are marked slow."""
     seen: Counter[str] = Counter()
     parameters = []
     for word in options(command):
@@ -78,9 +78,9 @@ def rest_is_slow(command: str, *before: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def keys_of(composer):
-    """Returns a function keys_of(*typed): the configuration of a new run, by dotted key.
+    """Returns keys_of(*typed), which returns the configuration of a new run by dotted key.
 
-    The result is empty if the overrides are refused, such as RNNsearch with scoring=none.
+    It returns {} if the overrides are refused, such as RNNsearch with scoring=none.
     """
 
     @functools.cache
@@ -95,12 +95,12 @@ def keys_of(composer):
 
 @pytest.fixture(scope="module")
 def stored_of(composer):
-    """Returns a function stored_of(*history): the stored configuration of a run with these overrides."""
+    """Returns stored_of(*history), which returns the stored configuration of a run with these overrides."""
     return functools.cache(lambda *history: load(composer(*history)))
 
 
 def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """Returns the configuration by dotted key after `how` (ckpt_path or resume), or the refused key."""
+    """Continues a run with `how` and the override `word`. Returns its configuration, or the refused key."""
     try:
         config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
     except InputError as refusal:
@@ -190,7 +190,7 @@ def test_a_group_of_the_users_own_acts(composer, own):
 
 
 def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
-    """The group changes the keys that `evaluate` has. The log names the group's other keys."""
+    """The group changes keys that `nmt.evaluate` has. Its other keys are ignored, and logged."""
     stored = load(composer(*TINY))
     with caplog.at_level("INFO"):
         config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
@@ -268,7 +268,7 @@ def test_a_title_that_was_typed_stays(composer):
 
 
 def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
-    """Only those stored overrides that name existing groups and options reach Hydra's parser."""
+    """Hydra parses a stored override only if it names an existing option of a group."""
     stored = load(composer(*TINY))
     history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
     config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
@@ -276,7 +276,7 @@ def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
 
 
 def test_the_effects_of_keys():
-    """The keys include entries of dictionaries, and keys that no schema declares."""
+    """Some keys are entries of dictionaries, and some are not declared in a schema."""
     effects = {
         "model.hidden": "weights",
         "model.scoring.mine": "weights",
@@ -294,7 +294,7 @@ def test_the_effects_of_keys():
 
 
 class TestCommands:
-    """Overrides of the configuration in a trained run's checkpoint."""
+    """Commands with overrides. Most of them start from the checkpoint of a trained run."""
 
     LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
 
@@ -319,7 +319,7 @@ class TestCommands:
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
     def test_a_debug_group_acts(self, program, rnnsearch):
-        """With `debug=fdr` training goes on for one batch, and writes no checkpoint and no results."""
+        """With `debug=fdr`, training continues for one batch, and writes no checkpoint and no results."""
         ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *SILENT)
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err

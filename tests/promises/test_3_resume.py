@@ -17,7 +17,7 @@ import torch
 
 from tests.helpers.processes import TINY, run
 
-# The greedy BLEU of such a small model rises and falls, so some validations are no improvement.
+# The BLEU score of such a small model fluctuates, so some validations bring no improvement.
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,
@@ -47,7 +47,7 @@ publish.publish = lambda *arguments: None
 
 
 def train(folder: Path, *typed: str, hook: str = ""):
-    """Trains in `folder/run`, or resumes the run there; evaluates nothing after the training."""
+    """Trains in `folder/run`, or resumes that run. Skips the evaluation after the training."""
     line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
     return run("train", *line, *typed, cwd=folder, hook=NO_RESULTS + hook)
 
@@ -57,7 +57,7 @@ def checkpoint(folder: Path, name: str) -> dict[str, Any]:
 
 
 def check_same(folder: Path, whole: Path) -> None:
-    """Checks that the checkpoints of two runs are equal in all bits, from weights to history."""
+    """Checks that the checkpoints of two runs are bit for bit equal, from weights to history."""
     for name in ("last", "best"):
         ours, theirs = checkpoint(folder, name), checkpoint(whole, name)
         assert ours["global_step"] == theirs["global_step"], name
@@ -92,7 +92,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_some_validations_are_no_improvement(whole):
-    """Only then can the tests below show that a worse model never replaces the best one."""
+    """If every validation were an improvement, the tests below could not show that `best.ckpt` is kept."""
     history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
     scores = [entry["bleu"] for entry in history]
     assert scores.index(max(scores)) < len(scores) - 1
@@ -152,7 +152,7 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
 
 
 def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
-    """After the failure every CUDA call of the process fails, also in Lightning's teardown."""
+    """After the failure, every further CUDA call fails, including those in Lightning's teardown."""
     folder = whole.parent / "illegal"
     error = "RuntimeError('CUDA error: an illegal memory access was encountered\\nCompile with')"
     teardown = "nmt.models.base:Translator.teardown"
@@ -201,7 +201,7 @@ def test_another_text_is_refused(whole):
 
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
-    """`ckpt_path` works as in any Lightning project; here the new run has more updates."""
+    """`ckpt_path` works as in any Lightning project. The new run continues from update 16 to 20."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err

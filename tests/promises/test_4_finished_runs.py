@@ -14,7 +14,7 @@ from tests.helpers.processes import TINY
 from tests.helpers.produced import files
 
 TYPED = (*TINY, "trainer.max_steps=2", "trainer.val_check_interval=2")
-OWN = (".lock", "train.log", "evaluate.log")  # even a refused command opens its log
+OWN = (".lock", "train.log", "evaluate.log")  # even a refused command opens these
 
 
 def contents(folder):
@@ -56,13 +56,13 @@ def test_two_commands_never_work_in_one_folder(program):
     ).replace("hydra.run.dir=shared", f"hydra.run.dir={program.folder}/shared")
     first.send_signal(signal.SIGKILL)
     assert first.wait().code == -signal.SIGKILL
-    # The kill of the first command also released its lock.
+    # The kill of the first command has released its lock.
     third = program("train", *TYPED, "hydra.run.dir=shared", figures=False)
     assert third.code == 0, third.err
 
 
 def test_results_are_written_last(program):
-    """A run that is killed before its last write lacks only results.json."""
+    """If a run is killed before its last write, only results.json is missing."""
     typed = (*TYPED, "hydra.run.dir=cut")
     hook = "kill('nmt.evaluation.results:write', 1)"
     killed = program("train", *typed, hook=hook, figures=False)

@@ -18,7 +18,7 @@ import torch
 from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.processes import TINY, run, start
 
-# 13 is not divisible by 2 or 3, so the ranks' shares of a batch differ in size and weight.
+# 13 is not divisible by 2 or 3, so the ranks get different numbers of sentences of a batch.
 TYPED = (
     "+experiment=rnnsearch50",
     *TINY,

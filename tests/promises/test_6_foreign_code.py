@@ -1,7 +1,7 @@
 """Promise 6: files of other people never run code.
 
-A checkpoint is read with `weights_only=True`. Its configuration may only name classes of `nmt`, and
-of packages that the user trusts by name. Text stays text in logs, figures and pages.
+A checkpoint is read with `weights_only=True`. Its configuration may only name classes of `nmt`, and of
+packages that the user lists in `trust`. Logs, figures and pages show all text literally.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Payload:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path):
-    """Returns a checkpoint file and its content, which tests change and write again."""
+    """Returns the path and the content of a checkpoint."""
     path = small_checkpoint(tmp_path / "model.ckpt")
     return path, torch.load(path, weights_only=True)
 
@@ -131,7 +131,7 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
             "/elsewhere",
             [],
             False,
-        ),  # the user's own configuration names the same folder
+        ),  # the user's configuration names the folder, too
     ],
 )
 def test_a_checkpoint_names_no_folder_outside_the_run(

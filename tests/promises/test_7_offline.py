@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.processes import TINY
 
-# Refuses every connection to another machine. W&B's local process stays reachable.
+# Refuses connections to other machines. Connections to W&B's local process are allowed.
 NO_NETWORK = """
 import socket
 connect = socket.socket.connect
@@ -37,7 +37,7 @@ def test_the_way_from_text_to_a_page(offline, program):
     tiny = [word for word in TINY if word != "logger=none"]
     assert len(tiny) < len(TINY)
     tiny += ["trainer.max_steps=2", "trainer.val_check_interval=2"]
-    offline("train", *tiny, "hydra.run.dir=runs/a")  # with the default logger, W&B
+    offline("train", *tiny, "hydra.run.dir=runs/a")  # logs to W&B, the default
     assert list((program.folder / "runs/a/wandb").glob("offline-run-*"))
     offline("evaluate", "checkpoint=runs/a", "sets=[test]", "logger=none", "hydra.run.dir=runs/b")
     assert offline("translate", "checkpoint=runs/a", stdin=b"the cat\n").out.count("\n") == 1

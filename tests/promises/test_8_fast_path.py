@@ -1,4 +1,4 @@
-"""Promise 8: the fast path computes what the plain equations compute, and falls back to them.
+"""Promise 8: the fast path computes the same values as the plain equations, or falls back to them.
 
 `tests/fused` tests other precisions, and `tests/layers` compares the plain equations with NumPy.
 """
@@ -13,7 +13,7 @@ from tests.layers.nets import KINDS, batch, gradients, make
 
 
 def computed(recurrence, *kind, **options):
-    """Returns the NLL of each word of a batch, and the gradients of a weighted sum of them."""
+    """Returns the NLL of each word of a batch, and the gradients of a weighted sum of these NLLs."""
     net = make(*kind, recurrence=recurrence, **options)
     nll = net(*batch()).nll
     (nll * torch.arange(1, len(nll) + 1).unsqueeze(1)).sum().backward()

@@ -19,7 +19,7 @@ def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
     found = results(rnnsearch)
     assert shlex.split(found["command"]) == ["python", "-m", "nmt.train", *RNNSEARCH]
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    if head.returncode == 0:  # no HEAD: the tests run on a copy without git history
+    if head.returncode == 0:  # fails in a copy without git history
         assert found["commit"].startswith(head.stdout.strip())
     stored = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)["nmt"]
     assert stored["version"] == found["versions"].get("rnnsearch", nmt.__version__)

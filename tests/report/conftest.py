@@ -9,7 +9,7 @@ from tests.helpers.run_folders import make_run
 
 @pytest.fixture(scope="session")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Makes four finished jobs (two models, two seeds) on two test sets, and one unfinished job."""
+    """Makes the folder of a sweep: four finished jobs (two models, two seeds), and one unfinished job."""
     folder = tmp_path_factory.mktemp("sweep")
     jobs = [(model, seed) for model in ("RNNencdec", "RNNsearch") for seed in (1, 2)]
     for number, (model, seed) in enumerate(jobs):

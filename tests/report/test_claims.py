@@ -1,4 +1,4 @@
-"""Claims: filters that match the runs of their commands, and verdicts on runs with known answers."""
+"""Claims: a filter accepts only the runs of its command, and runs with known scores get the right verdict."""
 
 import hashlib
 import shlex
@@ -30,7 +30,7 @@ WORDS = [f"w{number}" for number in range(40)]
 
 
 def typed_for(file, name):
-    """Returns the overrides for `nmt.train` that make a run of a group."""
+    """Returns the overrides with which `nmt.train` makes a run of a group."""
     group = file.runs[name]
     words = [file.make, file.runs[group.of or name].make, group.make]
     typed = [word for word in shlex.split(" ".join(words)) if not word.startswith("sets=")]
@@ -76,7 +76,7 @@ def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
 
 
 def run_of(name, seed, wrong, *, text=40):
-    """Makes a run of `text` sentences of 10 and `text` of 50 words, with `wrong(length)` wrong words each."""
+    """Makes a run with `text` sentences of 10 words and `text` of 50. Each has `wrong(length)` wrong words."""
     records = []
     for number in range(2 * text):
         length = 10 if number % 2 else 50
@@ -98,7 +98,7 @@ def corpus_bleu(run, lengths):
 
 @pytest.fixture
 def decide(tmp_path):
-    """Returns decide(runs, **claim), which returns rows and table of a claim on groups a and b."""
+    """Returns decide(runs, **claim), which decides a claim on groups a and b. It returns rows and table."""
 
     def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
@@ -120,7 +120,7 @@ def decide(tmp_path):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Runs of a have 2 wrong words per sentence. Runs of b have 2 in short and 20 + seed in long sentences."""
+    """Sentences of group a have 2 wrong words. Those of group b have 2 if short, and 20 + seed if long."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]
     b = [run_of("b", seed, lambda length, s=seed: 2 if length == 10 else 20 + s) for seed in (1, 2)]
     return [*a, *b]
@@ -139,7 +139,7 @@ def runs():
         ({"rule": {"above": -0.9}, "statistic": "excess_retention", "runs": ["b"]}, "supported"),
         ({"rule": {"below": 0}, "statistic": "retention", "long": 70}, "undecided"),
         (
-            # systems with a constant error rate have no likelihood
+            # excess retention needs simulated systems, which have no NLL
             {
                 "rule": {"above": 0},
                 "statistic": "excess_retention",
@@ -205,7 +205,7 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
 
 
 def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
-    """The second rule's limit is an end of the interval, so more resamples could change the verdict."""
+    """The limit of the second rule equals an end of the interval, so more resamples are drawn."""
     drawn = []
 
     def counted(samples, estimate, limits):
@@ -239,7 +239,7 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
     ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
 )
 def test_models_evaluated_twice_are_paired(decide, second, verdict):
-    """Seeds differ more than two evaluations of one model. Pairing removes the differences between seeds."""
+    """Scores differ more between seeds than between groups. Pairing by seed shows the difference of groups."""
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]

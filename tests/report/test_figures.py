@@ -46,7 +46,7 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
 
 
 def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
-    """Runs with attention also have a figure of four alignments."""
+    """Each run with attention also gets a figure of four alignments."""
     monkeypatch.setattr("nmt.report.figures.save_figure", lambda figure, path, formats: [path])
     monkeypatch.setattr("nmt.report.figures.lengths_figure", lambda *given: None)
     drawn = draw_figures(comparison, tmp_path, ["pdf"], captioned=False)
@@ -62,7 +62,7 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
 
 
 def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
-    """A picture is in memory as a whole, and sentences of test sets can be very long."""
+    """Pictures are drawn in memory, so their size is limited for very long sentences."""
     long = row(["a"] * 220 + ["</s>"], ["b"] * 3 + ["</s>"])
     (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200

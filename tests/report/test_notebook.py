@@ -54,7 +54,7 @@ def test_a_sentence_is_html_with_its_text_escaped(sentence):
     assert text.startswith(f"<b> {MARKUP}un &amp; −1.50")
     assert tags == {"div", "b", "small", "svg", "text", "rect", "title"}
     assert text.count("0.750") == 1
-    assert "0.004" not in text  # small weights are not drawn
+    assert "0.004" not in text  # small weights are omitted
     assert repr(sentence).splitlines()[1] == "-> un &amp; (log-probability -1.50)"
     unspaced = dataclasses.replace(sentence, text="字" * 150)
     assert repr(unspaced).splitlines()[1].startswith("-> " + "字" * 99 + "…")

@@ -84,7 +84,7 @@ def test_every_table_is_written_in_three_forms(comparison: Comparison, tmp_path:
     for table in all_tables(comparison):
         assert f"### {table.title}" in text
         assert f"{table.name}.tex" in names
-    assert "28.45" in text  # a BLEU score of the paper
+    assert "28.45" in text  # BLEU from the paper
 
 
 def test_text_of_a_stranger_stays_in_its_cell() -> None:

@@ -22,7 +22,7 @@ def test_panels_show_what_runs_log(comparison: Comparison) -> None:
     assert "test/newstest/alignment_error_rate" in bars
     assert ["valid/eos_weight"] in [panel.y for panel in panels["Training"]]
     assert [panel.media_keys for panel in panels["Alignments"]] == [["valid/alignment"]]
-    built._to_model()  # builds the request that saving sends
+    built._to_model()  # builds the request that `save` would send
 
 
 def test_what_wandb_refuses_is_one_line(

@@ -1,7 +1,7 @@
-"""A fake GPU that computes nothing. It records what an update would launch, copy and wait for.
+"""A fake GPU that computes nothing. It records launches, and copies that would block the CPU.
 
-Tensors have shapes, types and devices but no content (`FakeTensorMode`). Reading content raises,
-except for `item`, `float` and `bool`, which give 1. An operation whose tensors are on different devices raises, too.
+Tensors have shapes, types and devices but no content (`FakeTensorMode`). Reading content raises an error,
+except that `item`, `float` and `bool` return 1. Operations on tensors of different devices raise an error, too.
 `Launches` records operations and Triton kernels. A fake CUDA graph records what is launched during
 its capture, and launches it again at each replay.
 """
@@ -29,14 +29,14 @@ NOTHING = ("empty", "detach", "alias", "_unsafe_view", "lift_fresh", "is_pinned"
 
 
 class Launch(NamedTuple):
-    """A Triton kernel, or a PyTorch operation, which launches one or a few kernels."""
+    """A Triton kernel, or a PyTorch operation. An operation launches one or a few kernels."""
 
     name: str
-    bytes: int  # size of all tensors read or written; a tensor counts once
+    bytes: int  # total size of its tensors; each tensor counts once
 
 
 class Launches(TorchDispatchMode):
-    """Records operations on the GPU, and copies for which the CPU waits."""
+    """Records operations on the GPU, and reads and copies that block the CPU."""
 
     captured: list[Launch] | None = None  # launches of the graph that is being captured
 
@@ -56,7 +56,7 @@ class Launches(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        if name == "_local_scalar_dense":  # `item`, `float` and `bool` give 1
+        if name == "_local_scalar_dense":  # `item`, `float` and `bool` return 1
             if args[0].device.type == "cuda":
                 self.blocking.append(f"{func}: {tuple(args[0].shape)}")
             return 1
@@ -101,7 +101,7 @@ class Launches(TorchDispatchMode):
 
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[Launches]:
-    """In this context new tensors have no content; tensors on `GPU` behave as on a real GPU."""
+    """Gives new tensors no content, and replaces CUDA by a simulation that records launches."""
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
 
@@ -118,7 +118,7 @@ def fake_cuda() -> Iterator[Launches]:
     cuda = {
         "Stream": lambda device: stream,
         "stream": lambda stream: contextlib.nullcontext(),
-        "is_available": lambda: available,  # PyTorch asks at every operation
+        "is_available": lambda: available,  # PyTorch calls this in every operation
         "current_device": lambda: GPU.index,
         "current_stream": lambda device=None: stream,
         "CUDAGraph": launches.graph,
@@ -135,7 +135,7 @@ def fake_cuda() -> Iterator[Launches]:
             patch.object(Tensor, "backward", _backward),
             # Lightning deep-copies the values that it logs
             patch.object(Tensor, "__deepcopy__", lambda tensor, _: tensor.detach().clone()),
-            # Else a tensor's copy has a new mode. Tensors of two modes cannot be combined.
+            # Copies of tensors must keep the mode, since tensors of two modes cannot be combined.
             patch.object(FakeTensorMode, "__deepcopy__", lambda mode, _: mode, create=True),
             patch.object(JITFunction, "run", run),
             patch.object(InterpretedFunction, "run", run),
@@ -148,7 +148,7 @@ def fake_cuda() -> Iterator[Launches]:
 
 @torch.no_grad()
 def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
-    """Computes `loss.backward()` in the order of the autograd engine, which itself needs a real GPU."""
+    """Computes `loss.backward()` like autograd, whose engine would need a real GPU."""
     pending: dict[Any, dict[int, Tensor]] = {loss.grad_fn: {0: torch.ones_like(loss)}}
     while pending:
         node = max(pending, key=_order)
@@ -159,7 +159,7 @@ def _backward(loss: Tensor, *_: Any, **__: Any) -> None:
             continue
         gradients = [given.get(place) for place in range(len(node._input_metadata))]
         made = node(*gradients) if callable(node) else node.apply(*gradients)
-        # An autograd function in Python also returns None for non-tensors, which have no next function.
+        # A Python autograd function returns None for arguments that are not tensors. These are dropped.
         wanted = getattr(node, "needs_input_grad", [after for after, _ in node.next_functions])
         made = compress(made if isinstance(made, tuple) else [made], wanted)
         following = [each for each in node.next_functions if each[0]]

@@ -11,7 +11,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta
 
-SIZES = [(5,), (4, 4), (7, 5), ()]  # 5, 16, 35 and 1 entries; a block has 16
+SIZES = [(5,), (4, 4), (7, 5), ()]  # 5, 16, 35 and 1 entries, in blocks of 16
 CASES = [{"rho": 0.95, "eps": 1e-6}, {"lr": 0.3, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.1}]
 foreach = functools.partial(torch.optim.Adadelta, foreach=True)
 fused = functools.partial(FusedAdadelta, foreach=True)
@@ -31,7 +31,7 @@ def parameters(device):
 
 
 def move(weights, rule, update):
-    """Makes an update, and returns the gradient norm, which differs between updates by up to a factor of 100.
+    """Makes an update and returns the gradient norm. Norms of different updates differ by up to a factor of 100.
 
     One parameter has no gradient. The gradients of matrices are stored transposed.
     """
@@ -69,7 +69,7 @@ def test_updates_are_those_of_pytorch(device, case):
 @ON_DEVICES
 @pytest.mark.parametrize(("first", "other"), [(fused, foreach), (foreach, fused)])
 def test_checkpoints_serve_both(device, first, other):
-    """Each optimizer resumes from the other's checkpoint, and bit for bit from its own checkpoint."""
+    """Each optimizer can load the other's checkpoint. From its own checkpoint it resumes bit for bit."""
     weights = parameters(device)
     rule = first([{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}], lr=0.7)
     for update in range(3):

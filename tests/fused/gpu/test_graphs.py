@@ -1,4 +1,4 @@
-"""CUDA graphs give the loss of the plain equations, for all shapes, batch orders and ranks.
+"""CUDA graphs give the same losses as the plain equations, for all shapes, batch orders and ranks.
 
 On a CPU a replay runs the operations again, on the buffers that a GPU graph would use.
 """
@@ -15,7 +15,7 @@ from nmt.fused.gpu.graphs import LossGraphs, pad_batch
 from tests.layers.nets import ON_GPU, batch, gradients, make
 
 DEVICES = ["cpu", ON_GPU]
-SHAPES = [  # ten shapes after padding, since the first and the fifth get the same padded shape
+SHAPES = [  # ten shapes after padding, which makes the first and the fifth equal
     ((6, 1, 4), (2, 5, 3)),
     ((3, 3, 2), (9, 4, 1)),
     ((5, 2, 7), (1, 1, 1)),
@@ -60,7 +60,7 @@ def test_gradients_are_those_of_the_equations_over_ten_shapes(scoring, device):
 
 
 def test_dropout_depends_on_the_seed_alone():
-    """At the capture and at replays, the loss equals that of the padded batch without graphs."""
+    """With the same seed, a graph gives the same loss as the padded batch without a graph."""
     nets = [make(recurrence="fused").train() for _ in range(2)]
     for part in (part for net in nets for part in net.modules() if isinstance(part, nn.Dropout)):
         part.p = 0.4
@@ -124,7 +124,7 @@ def test_other_weights_and_frozen_ones_are_captured_anew():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_bf16_casts_the_weights_of_each_update(device):
-    """A replay casts the current weights, and does not reuse the casts of the capture."""
+    """A replay casts the current weights. It does not reuse weights that were cast at the capture."""
     nets = [make(recurrence="fused", dtype=torch.float32).to(device) for _ in range(2)]
     graphs = rehearsed()
     for _ in range(3):

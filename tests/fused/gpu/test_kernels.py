@@ -10,7 +10,7 @@ from tests.helpers.triton import DEVICES  # isort: split
 from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make
 
-ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # 37 words fill neither whole blocks nor units of 16 bytes
+ROWS, MAXOUT, VOCABULARY = 7, 5, 37  # 37 words do not fill whole blocks, or whole 16-byte units
 ON_DEVICES = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -44,18 +44,18 @@ def test_what_the_probe_compares_over_several_blocks(scorer, dtype, device, smal
 
 
 @ON_DEVICES
-# The keys of `general` are annotations, which autocast leaves as float32.
+# In `general` scoring the keys are the annotations. Autocast leaves them in float32.
 @pytest.mark.parametrize(
     ("scoring", "autocast"),
     [("scaled_dot", False), ("general", True), ("none", True)],
 )
 def test_whole_model(scoring, device, autocast):
-    """Kernels and PyTorch operations give the same NLLs and gradients in a fused network."""
+    """A fused network has the same NLLs and gradients with kernels as with PyTorch operations."""
     results = []
     for module in (steps, kernels):
         net = make(scoring, recurrence="fused", dtype=torch.float32, steps=module).to(device)
         if autocast:
-            net.decoder.readout.bias.data[0::2] += 3  # otherwise rounding changes some maxima
+            net.decoder.readout.bias.data[0::2] += 3  # else rounding changes which unit is larger
         with torch.autocast(device, torch.bfloat16, enabled=autocast):
             words = [part.to(device) for part in batch((3, 1), (2, 3))]
             net.loss(*words).backward()
@@ -71,7 +71,7 @@ def test_whole_model(scoring, device, autocast):
 
 
 def example(device, dtype=torch.float32, scale=1.0):
-    """Returns [readouts, W_o, bias, words] with floats rounded to `dtype`, and the words' weights (one is 0)."""
+    """Returns [readouts, W_o, bias, words] with floats rounded to `dtype`, and a weight per word (one is 0)."""
     torch.manual_seed(0)
     rows = torch.randn(ROWS, MAXOUT)
     W_o = scale * torch.randn(VOCABULARY, MAXOUT)
@@ -98,7 +98,7 @@ def likelihood(module, parts, dtype, weight=None, with_gradients=True):
 @pytest.mark.parametrize("chunk", [3, ROWS])
 @pytest.mark.parametrize(("weighted", "scale"), [(True, 1.0), (True, 100.0), (False, 100.0)])
 def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, monkeypatch):
-    """NLLs and gradients equal those of float64, even if p underflows (NLLs of hundreds of nats)."""
+    """NLLs and gradients equal those of float64, even if probabilities underflow (NLLs of hundreds of nats)."""
     for name in ("LOGITS_BYTES", "LOGITS_BYTES_GPU"):
         monkeypatch.setattr(output, name, chunk * VOCABULARY * 4)
     parts, weight = example(device, scale=scale)
@@ -114,7 +114,7 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
 
 @ON_DEVICES
 def test_likelihood_in_bf16(device, small_blocks):
-    """From bf16 inputs, kernels compute NLLs as in float64; PyTorch operations are off by over 0.001 nats."""
+    """From bf16 inputs, kernels compute the NLLs of float64. PyTorch operations are off by over 0.001 nats."""
     parts, weight = example(device, torch.bfloat16, scale=4.0)
     found = likelihood(kernels, parts, torch.bfloat16, weight)
     exact = likelihood(steps, parts, torch.float64, weight)

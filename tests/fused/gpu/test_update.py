@@ -33,7 +33,7 @@ class Host(CPUAccelerator):
 
 
 class Updates(pl.Callback):
-    """Records the launches of each update, from the end of the previous update on."""
+    """Records what is launched between the ends of consecutive updates."""
 
     def __init__(self, launches):
         self.launches = launches
@@ -121,9 +121,9 @@ def test_the_cpu_reads_from_the_gpu_only_to_log(composer, tmp_path):
 def test_the_length_of_an_update(words, allowed, composer, tmp_path):
     """Limits the kernels and the memory traffic of an update, since both cost time.
 
-    `allowed` limits five numbers: kernels that the CPU launches, kernels in graphs, graph replays, MiB
-    that the CPU's kernels read and write, and MiB that the graphs' kernels read and write. The batch has
-    80 sentences of 8 or 30 words. All captures use one memory pool.
+    `allowed` limits the numbers of kernels launched by the CPU, of kernels in graphs, and of graph replays.
+    Its last two numbers limit the memory traffic (in MiB) of the CPU's kernels and of the graphs. The batch
+    has 80 sentences of 8 or 30 words. All captures use one memory pool.
     """
     sizes = ((80, words, words), (80, words - 1, words - 1), (6, 3, 2))
     first, made, other = updates(composer, tmp_path, sizes=sizes)

@@ -43,7 +43,7 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Pa
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     bands = page.locator("#length-chart .concat_0_group .mark-area path")
     assert bands.count() == 3
-    # Bands of the brevity penalty and of the precisions, for three groups each
+    # Brevity penalty and precisions each have a band for each of three groups.
     assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
     assert bands.count() == 0
@@ -78,7 +78,7 @@ def test_another_test_set_changes_everything(page: Any) -> None:
     assert page.text_content("#length-data") != before
     assert page.is_visible("#scores_mine-table")
     assert not page.is_visible("#scores_newstest-table")
-    assert lines(page) == 0  # too few sentences for a curve; buckets are shown as points
+    assert lines(page) == 0  # too few sentences for curves, so only points are shown
     assert page.locator("#length-chart .concat_0_group .mark-symbol path").count() == 28
 
 
@@ -171,7 +171,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
 
 
 def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
-    """Two to four of twelve systems are highlighted. A click on a name in the table highlights this system."""
+    """Two to four of twelve systems are highlighted. A click on a name in the table highlights its system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
     (tmp_path / "systems").mkdir()
@@ -218,7 +218,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
 
 
 def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
-    """Cells such as `> 60` (no such loss up to this length) sort after all lengths."""
+    """`> 60` means that at 60 words the score has not yet fallen so far. Such cells come last."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):
         heading.get_by_role("button").press("Enter")

@@ -81,7 +81,7 @@ def test_steps_by_button_key_slider_and_click(page: Any) -> None:
     page.locator("#explorer-map").evaluate("map => { map.style.width = '150px'; }")
     page.locator("#explorer-map").evaluate("map => { map.scrollLeft = 60; }")
     frame = page.locator("#explorer-map").bounding_box()
-    for label, side in (("columns", "y"), ("margin", "x")):  # labels do not scroll away
+    for label, side in (("columns", "y"), ("margin", "x")):  # labels stay visible
         box = page.locator(f"#explorer-map .{label}").last.bounding_box()
         assert box[side] >= frame[side] - 1
 

@@ -135,7 +135,7 @@ def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: in
     box = {part: column.locator(f".{part}").bounding_box for part in ("written", "reading", "map")}
     assert 0 <= box["reading"]()["y"] - box["written"]()["y"] - box["written"]()["height"] < 20
     column.locator(".map").evaluate("(part) => part.scrollIntoView({ block: 'end' })")
-    assert 60 < box["reading"]()["y"] < 120  # below the bar at the top, which does not scroll
+    assert 60 < box["reading"]()["y"] < 120  # below the fixed bar at the top
     assert box["map"]()["y"] + box["map"]()["height"] <= 901
     assert box["reading"]()["y"] + box["reading"]()["height"] < 0.6 * 900
 

@@ -1,4 +1,4 @@
-"""The written page: its content; the page makes no requests, and its text never becomes markup."""
+"""The written page has the right content, makes no requests, and never shows text as markup."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_text_of_a_stranger_is_never_markup(small: list[FinishedRun], tmp_path: 
     elements = built([named, small[1]], tmp_path / "page.html")
     tags = [tag for tag, _ in elements.found]
     assert "img" not in tags
-    assert tags.count("script") == 3  # data, chart library, program
+    assert tags.count("script") == 3  # the data, the chart library and the program
     assert MARKUP not in elements.text
     overview = elements.packed("data")["overview"]
     assert overview["runs"][0]["label"] == hostile
@@ -119,7 +119,7 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    # A run is a row of three tables (by length, and of training) and a column of two (of scores).
+    # A run has a row in three tables (by length, training), and a column in two tables of scores.
     for tag, count in (("tr", 3), ('th scope="col"', 2)):
         assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text
@@ -174,7 +174,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
 def test_models_are_put_in_as_many_as_fit(
     small: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page gets one model per group, from runs with a model file, up to a limit in bytes."""
+    """The page embeds one model file per group, up to a total size."""
     for seed, run in enumerate(small, 1):
         assert run.folder is not None
         copied = shutil.copytree(run.folder, tmp_path / "runs" / str(seed))

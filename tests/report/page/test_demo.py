@@ -1,4 +1,4 @@
-"""docs/demo.html, a page with trained models, to which the top of the README links."""
+"""The page docs/demo.html, which has trained models and is linked from the README."""
 
 import re
 from typing import Any
@@ -31,7 +31,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
 @IN_BROWSER[0]
 @IN_BROWSER[1]
 def test_its_models_translate_what_is_typed_and_made_longer(chromium: Any) -> None:
-    """After three clicks on `longer`, RNNsearch leaves at most two source words unread."""
+    """After three clicks on `longer`, RNNsearch skips at most two source words."""
     opened = Opened(chromium, DEMO)
     page = opened.page
     until(page, "document.documentElement.dataset.translated === '1'")

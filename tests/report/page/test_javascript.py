@@ -11,7 +11,7 @@ from tests.helpers import ROOT
 
 FOLDER = Path(__file__).parent / "js"
 NODE = shutil.which("node")
-LONGEST = 110  # characters per line, at most
+LONGEST = 110  # maximum number of characters per line
 TEXT = r""" "[^"\n]*" | '[^'\n]*' | `[^`]*` | //[^\n]* | /[^/\n]+/g?u\b | /\*.*?\*/ | \bfor\ \([^;\n]*;[^;\n]*; """
 
 
@@ -28,7 +28,7 @@ def test_modules(name: str) -> None:
 
 @pytest.mark.parametrize("folder", [FOLDER, ROOT / "nmt" / "report" / "page" / "js"])
 def test_lines_are_short_and_have_one_statement(folder: Path) -> None:
-    """`prettier --print-width 110` formats JavaScript within these limits."""
+    """Code that is formatted with `prettier --print-width 110` passes this test."""
     files = list(folder.rglob("*.mjs"))
     assert files
     for file in files:

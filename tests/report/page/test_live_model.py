@@ -50,7 +50,7 @@ def sentences(count: int, longest: int = 20) -> list[str]:
 
 
 def in_the_page(folder: Path, texts: list[str], *jobs: tuple[Model, dict[str, Any]]) -> list[Any]:
-    """Returns the page's translations of all texts, for each model and its settings."""
+    """Translates all texts with the page's code, for each (model, settings) in `jobs`."""
     plain = {"beam_size": 1, "attention": "trained", "replace_unk": "none"}
     given = []
     for number, (trained, settings) in enumerate(jobs):

@@ -57,7 +57,7 @@ PIECES = [
 
 
 def awkward_lines(count: int) -> list[str]:
-    """Draws lines of the words in `PIECES`, joined with or without spaces."""
+    """Returns some fixed lines, and random lines of words from `PIECES`."""
     draw = random.Random(7)
     lines = ["", " ", ".", "'", "a.", "a.'", "a. '", "a...b", "1,2,3,", ",1", "..a.. ."]
     while len(lines) < count:
