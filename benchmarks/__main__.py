@@ -1,15 +1,15 @@
 """Measures the speed and memory of plain and fused networks; see docs/performance.md.
 
-    python -m benchmarks                           # both sizes, all parts
+    python -m benchmarks                           # both model sizes, all parts
     python -m benchmarks --size laptop --part training --rounds 15
     python -m benchmarks --size laptop --part operations --sentences 4 16
     python -m benchmarks.peers                     # compared with JoeyNMT and Marian
     python -m benchmarks.gpu                       # checks that need a GPU
 
-Prints one line of JSON per measurement. Each round measures all versions in turn, so that a busy machine
-slows all of them. Times are medians over the rounds: CPU time with one thread, wall-clock time with more.
+Prints one line of JSON per measurement. Each round measures all compared versions in turn, so that a busy
+machine slows all of them. Times are medians over the rounds: CPU time with one thread, wall-clock time with more.
 
-- `ratio`: speed relative to the first version
+- `ratio`: speed relative to the version that is printed first
 - `products_ms`: time of the matrix products of a workload, without its other operations
 - `multiply_adds`: number of multiply-adds in these matrix products
 - `over_products`: time of the workload divided by the time of its matrix products
@@ -51,7 +51,7 @@ LENGTHS = [50, 100, 200]
 
 
 def measure(works: Mapping[Any, Callable[[], object]], args: argparse.Namespace) -> dict[Any, Line]:
-    """Measures each workload, and the matrix products of each workload alone."""
+    """Measures the time of each workload, and the time of only its matrix products."""
     for work in works.values():
         work()  # warm-up
     products = {key: Products(work) for key, work in works.items()}
@@ -136,7 +136,7 @@ def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
 
 
 def memory(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures the peak memory of a training step; each measurement has a new process (Linux only)."""
+    """Measures the peak memory of a training step; each measurement runs in a new process (Linux only)."""
     for version in (("plain", False), ("fused", False), ("fused", True)):
         for length in LENGTHS:
             with multiprocessing.get_context("spawn").Pool(1) as process:

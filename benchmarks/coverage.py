@@ -3,23 +3,25 @@
     python -m benchmarks.coverage [--sets 1000] [--only natural] [--csv docs/results/coverage.csv]
     python -m benchmarks.coverage --constant 0.2 [--sets 500] [--loss 0.1]
 
-A translation has as many words as its source. Each sentence has a probability that a word is right, drawn
-from a beta distribution. The expected BLEU at each length is therefore known. An n-gram matches if its n
-words are right. A row of the table fixes a curve of BLEU over length, a distribution of lengths, and how
-seeds or documents differ. Most columns are percentages of test sets whose interval contains a true value:
+A simulated translation has as many words as its source. Each sentence has a probability that a word is right,
+drawn from a beta distribution. An n-gram matches if its n words are right. The expected BLEU at each length is
+therefore known. Prints a table. Each row has its own curve of BLEU over length, distribution of lengths, and
+differences between seeds or documents. Most columns are percentages of test sets whose interval contains a
+true value:
 
 - `curve`: BLEU by length (mean over lengths)
 - `retention`: the BLEU at 50 words divided by the BLEU at 10 words
 - `10 %`, `25 %`, `50 %`: the length at which this share of the BLEU at 10 words is lost
 - `exact`: retention without smoothing; all other true values come from the smoothed curve
-- `excludes 0`: percentage of sets in which the band of the difference of two equal systems excludes 0 at
-  some length (nominal: 5)
+- `excludes 0`: percentage of test sets in which the band for the difference between two equal systems
+  excludes 0 at some length (nominal: 5)
 
 `--constant` simulates systems that replace spans of words, omit words and insert words. The error rate
 differs between sentences, but does not depend on length. The test of excess retention compares the fall of
-BLEU from 10 to 50 words with that of a system with constant error rates. The output is the percentages of
-test sets in which it reports a steeper fall, and a flatter fall (nominal: 2.5 each). `--loss 0.1` adds errors to
-sentences of more than 10 words, which lower the BLEU at 50 words by 10 %. The first percentage is then the power.
+BLEU from 10 to 50 words with that of a system with constant error rates. Prints the percentages of test
+sets in which the test reports a steeper fall, and a flatter fall (nominal: 2.5 each). With `--loss 0.1`,
+added errors in sentences of more than 10 words lower the BLEU at 50 words by 10 %. The first percentage is then
+the power of the test.
 
 N is the number of sentences, n the number of seeds.
 """
@@ -58,7 +60,7 @@ LONGEST = 100  # number of words in the longest sentence
 LONGEST_EVER = 400  # number of words in the longest paragraph
 SHIFT = 0.5  # standard deviation of difficulty between documents, on the logit scale
 CONCENTRATION = 12.0  # alpha + beta of the beta distribution
-WARM_UP = 30  # number of positions before a sentence at which a span of errors can start
+WARM_UP = 30  # a span of errors can start at most this many words before a sentence
 POPULATION = 100_000  # number of sentences from which the true values are computed
 ORDERS = np.arange(1, 5)
 Fall = Callable[[np.ndarray], np.ndarray]
@@ -79,7 +81,7 @@ class Seeds:
     """How seeds differ: each seed multiplies the probability of a right word by its own factor."""
 
     count: int = 1
-    failing: float = 0.0  # probability that a seed fails, with a factor of 0.6
+    failing: float = 0.0  # probability that a seed fails; a failed seed has the factor 0.6
     spread: float = 0.0  # all other factors are in 0.95 ± spread
 
     def draw(self, generator: np.random.Generator) -> np.ndarray:
@@ -106,7 +108,7 @@ SEEDS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of the table.
+    """The settings of the simulation for one row of the printed table.
 
     Attributes:
         lengths: a key of `LENGTHS`, such as `even` or `natural`.
@@ -209,7 +211,7 @@ def draw_documents(plan: Plan, size: int) -> np.ndarray | None:
 
 
 def truth(plan: Plan) -> Curve:
-    """Computes the curve of an unlimited number of sentences, documents and seeds."""
+    """Computes the true curve, for an unlimited number of sentences, documents and seeds."""
     generator = np.random.default_rng(0)
     lengths = draw_lengths(plan.lengths, POPULATION, generator)
     of = kernel(lengths)
@@ -303,8 +305,8 @@ def damaged(
     """Simulates a system with these error rates (N,), and returns a record of each translation.
 
     The system replaces spans of words, omits words and inserts words. New words come from elsewhere in the
-    text. `measure_constant_error` makes other kinds of errors. A span can start before the first word.
-    Otherwise the first words would have fewer errors, and short sentences a lower error rate.
+    text. The tested function, `measure_constant_error`, simulates other kinds of errors. A span can start before
+    the first word. Otherwise the first words would have fewer errors, and short sentences a lower error rate.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -330,7 +332,7 @@ def damaged(
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Returns the percentages of test sets whose fall is significantly steeper, and significantly flatter.
+    """Returns percentages of test sets whose fall is significantly steeper, or flatter, than at constant error rates.
 
     Args:
         rate: error rate of sentences with up to `SHORT` words.
@@ -344,7 +346,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        # BLEU is roughly proportional to the square of the share of right words, hence the root
+        # The square root is needed, since BLEU is about proportional to the squared share of right words.
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)

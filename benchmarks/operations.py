@@ -28,7 +28,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SHOWN = 0.01  # operations with a larger share of the time are printed
+SHOWN = 0.01  # share of the time above which an operation is printed
 NOTHING_MOVED = (  # operations that read and write no bytes
     "_unsafe_view",
     "empty",
@@ -72,8 +72,8 @@ def operations(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures each operation of a fused update and of searches with a beam of 12.
 
     The last line of a workload compares its time with a limit. The limit is the time of the matrix products,
-    plus the time in which a copy would move the bytes of all other operations. The time outside of operations
-    is spent in Python and autograd.
+    plus the time of a memory copy that reads and writes as many bytes as all other operations. The time outside
+    of operations is spent in Python and autograd.
     """
     words = pool(size)[POOL // 2]
     net = Net(size, "fused").eval()

@@ -4,7 +4,7 @@
     python -m benchmarks.records --add table1 rnnsearch50=RUN rnnsearch50=RUN … --claims bahdanau
 
 `--add STUDY GROUP=RUN` first adds runs to the records of a study. `--claims` also records the verdicts on the
-claims of a file in conf/claims. They use all runs in the parent folders of the added runs.
+claims of a file in conf/claims. The verdicts use all runs in the parent folders of the added runs.
 
 Two comments enclose each table. The first comment names a study, a type of table, a test set, the languages
 and, optionally, patterns of groups:
@@ -12,7 +12,7 @@ and, optionally, patterns of groups:
     <!-- table: multi30k scores test2016 en-fr rnn* -->
     <!-- end of table -->
 
-The type is `scores`, or `lengths` for BLEU by source length. `table: claims STUDY NAME ...` is for verdicts.
+The type is `scores`, or `lengths` for BLEU by source length. `table: claims STUDY NAME ...` shows verdicts.
 
 docs/results/columns.csv explains the columns of the records.
 """
@@ -83,7 +83,7 @@ class Records:
 def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) -> None:
     """Adds finished runs, given as (group, folder), to the records of a study.
 
-    They replace recorded runs with the same group and seed.
+    The added runs replace recorded runs with the same group and seed.
     """
     runs, scores = [], []
     for group, folder in named:
@@ -216,7 +216,7 @@ def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, 
 
 
 def _cell(rows: pd.DataFrame, digits: int, runs: int = 1, *, ends: bool = True) -> str:
-    """Formats a score with its interval, or the mean and deviation of several; a dash if one is missing."""
+    """Formats a score with its interval, or the mean and deviation over runs; a dash if a score is missing."""
     values = rows["value"].dropna()
     if values.empty or len(values) < runs:
         return NONE
@@ -235,7 +235,7 @@ def markdown(heads: list[str], cells: list[list[str]], texts: Sequence[int] = ra
 
 def _digits(score: str) -> int:
     known = REGISTERED.get(score.removesuffix("_no_unk"))
-    return known.digits if known else 3  # for recorded scores that the program no longer has
+    return known.digits if known else 3  # 3 digits for scores that only old records have
 
 
 def main() -> None:

@@ -177,7 +177,7 @@ def pair_lengths(size: Size, pairs: int) -> Tensor:
     """Draws source and target lengths (pairs, 2) with a mean of about `size.words` and at most 50."""
     generator = torch.Generator().manual_seed(7)
     normal = torch.randn(pairs, 2, generator=generator)
-    deviation = 0.32 if size.words < 20 else 0.6  # captions vary less in length than speeches
+    deviation = 0.32 if size.words < 20 else 0.6  # short captions vary less in length than speeches
     shared = 0.9 * normal[:, :1] + 0.43 * normal  # a long source has a long target
     lengths = (size.words * (deviation * shared - deviation**2 / 2).exp()).round().long()
     return lengths.clamp(2, CAP)
@@ -219,7 +219,7 @@ def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
     """Returns the peak memory, in MiB, that a training step on sentences of this length adds."""
     torch.set_num_threads(1)
     trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
-    trainer.gradient(rectangle(size, 2, 3))  # allocates the gradients and loads libraries
+    trainer.gradient(rectangle(size, 2, 3))  # warm-up: allocates gradients and loads libraries
     words = rectangle(size, BATCH, length)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM

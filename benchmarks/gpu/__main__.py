@@ -5,8 +5,8 @@
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
     python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
-Prints one line of JSON when an item ends, and appends the line to the file of `--record`. If the command is
-repeated, it skips the items that are already in this file. The exit code is 1 if an item failed.
+Prints one line of JSON when an item ends, and appends the line to the file given with `--record`. If the
+command is repeated, it skips the items that are already in this file. The exit code is 1 if an item failed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
     passed = 0
     with tempfile.TemporaryDirectory() as folder, record.open("a") as stream:
         for name in names:
-            # a CPU may be slow or busy
+            # A rehearsal has four times as long, since a CPU may be slow or busy.
             seconds = ITEMS[name][1] * (4 if args.rehearse else 1)
             line = run_item(name, args.rehearse, Path(folder) / name, seconds)
             line = rounded({"item": name, "rehearsed": args.rehearse} | line)
@@ -92,8 +92,8 @@ def run_item(name: str, rehearse: bool, folder: Path, seconds: float) -> Line:
     process.start()
     process.join(seconds)
     alive = process.is_alive()
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills child processes
-        os.killpg(process.pid or 0, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid or 0, signal.SIGKILL)  # also kills child processes
     process.join()
     error = [f"ended after {seconds:.0f} seconds" if alive else f"exit code {process.exitcode}"]
     error = [*error, *log.read_text().splitlines()[-LAST_LINES:]] if process.exitcode else []

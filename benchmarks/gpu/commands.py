@@ -17,7 +17,7 @@ from benchmarks.gpu.setting import Findings, Setting
 
 
 class Clock(pl.Callback):
-    """Writes the updates per second before and after the first log entry to `file`."""
+    """Writes to `file` how many updates run per second before, and after, the first log entry."""
 
     def __init__(self, file: str) -> None:
         self.file = Path(file)
@@ -74,9 +74,9 @@ def train(setting: Setting, findings: Findings) -> None:
 def ddp(setting: Setting, findings: Findings) -> None:
     """Checks that DDP with one rank (NCCL on a GPU) gives the same bits as training without DDP.
 
-    The check uses Lightning's default settings of DDP. With `trainer=ddp`, gradients are views of buckets.
-    The rounding of the gradient norm would then depend on where the views begin. With `--rehearse` (on a
-    CPU), DDP rounds some updates differently, so the check allows a tolerance.
+    The check does not use `trainer=ddp`, because its gradients are views of DDP's buckets, and the rounding of
+    the gradient norm depends on where the views begin. With `--rehearse` (on a CPU), DDP rounds some updates
+    differently, so the check allows a tolerance.
     """
     strategies = {"alone": "auto", "ddp": "ddp_find_unused_parameters_false"}
     started = [
@@ -88,7 +88,7 @@ def ddp(setting: Setting, findings: Findings) -> None:
 
 
 def resume(setting: Setting, findings: Findings) -> None:
-    """Checks that a resumed run equals an uninterrupted run bit by bit, and that it can translate."""
+    """Checks that a killed and resumed run equals an uninterrupted run bit by bit, and can translate."""
     straight = subprocess.Popen(short(setting, "straight"))
     process = subprocess.Popen(short(setting, "killed"))
     killed = setting.folder / "killed"

@@ -1,8 +1,8 @@
 """Compiles the Triton kernels of the fused networks, without a GPU.
 
 The fused functions run at paper sizes, on tensors without memory (PyTorch's device `meta`). They launch
-Triton kernels instead of PyTorch operations. A launch compiles its kernel, but does not run it. Other tests
-check the results of the kernels in Triton's interpreter.
+Triton kernels instead of PyTorch operations. A launch compiles its kernel, but does not run it. The
+tests in tests/fused/gpu check the results of the kernels in Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VOCABULARY = 30002
 
 
 def pointer(tensor: Any) -> Any:
-    """Returns an object with a tensor's dtype and an address, aligned like GPU memory (512 bytes)."""
+    """Returns a stand-in for a tensor: its dtype and an address, aligned like GPU memory (512 bytes)."""
     start = 512 + tensor.storage_offset() * tensor.element_size()
     return SimpleNamespace(dtype=tensor.dtype, data_ptr=lambda: start)
 
@@ -50,7 +50,7 @@ def gpu_target(name: str) -> Any:
 
 @contextmanager
 def compiled_launches(target: Any, found: dict[str, Any], failed: dict[str, str]) -> Iterator[None]:
-    """Makes launches only compile; fills `found` (kernels by hash) and `failed` (errors by kernel name)."""
+    """Makes a launch only compile its kernel; fills `found` (kernels by hash) and `failed` (errors by name)."""
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
 

@@ -35,7 +35,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
             expected = gradients_of(plain, words)
             for bf16 in (False, True):
                 net = setting.net(scoring=scoring, kernels=False)
-                backend_of(net).steps = steps  # raises errors of kernels instead of falling back
+                backend_of(net).steps = steps  # without a fallback, so errors of kernels are raised
                 fused = setting.trainer(net, bf16=bf16)
                 share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"
@@ -45,8 +45,9 @@ def gradients(setting: Setting, findings: Findings) -> None:
 def graphs(setting: Setting, findings: Findings) -> None:
     """Compares gradients with and without CUDA graphs; without padding they must be bit-identical.
 
-    Gradients are divided by the number of sentences. A graph does this after its replay, a plain backward
-    pass at its start. Both give the same bits if this number is a power of two, as here.
+    Gradients are divided by the number of sentences. With a CUDA graph, this happens after the
+    replay, otherwise at the start of the backward pass. The bits are the same, because the number of sentences
+    is a power of two here.
     """
     rows = 8 if setting.rehearse else 64
     for scoring in ("additive", "dot", "none"):
@@ -75,7 +76,7 @@ def graphs(setting: Setting, findings: Findings) -> None:
 
 
 def failure(setting: Setting, findings: Findings) -> None:
-    """Checks that gradients stay nearly equal after the capture of a graph has failed."""
+    """Checks that gradients after a failed capture nearly equal those without CUDA graphs."""
     words = setting.words(setting.lengths[0])
     bare, failing = (setting.trainer(setting.net(), bf16=True, graphs=on) for on in (False, True))
     loss = failing.net.loss
@@ -114,7 +115,7 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """Measures the GPU memory that updates on all shapes of a pool reserve, and the seconds per capture.
+    """Measures the GPU memory reserved by updates on all shapes of a pool, and the seconds per capture.
 
     As in training, the largest shape is captured first. The second pass over the pool captures nothing.
     """

@@ -55,7 +55,7 @@ class Setting:
     """Builds models and batches of paper sizes on a GPU, or of toy sizes on a CPU.
 
     Args:
-        rehearse: use toy sizes on a CPU, and compute losses where a GPU would replay CUDA graphs.
+        rehearse: use toy sizes on a CPU, and compute losses again instead of replaying CUDA graphs.
         folder: folder for the files of the item.
     """
 

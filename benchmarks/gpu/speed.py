@@ -18,7 +18,7 @@ VERSIONS = {
     "with kernels": ("fused", True, True, False),
     "with graphs": ("fused", True, True, True),
 }
-SCORE_LIMITS = {False: 1e-4, True: 0.02}  # relative errors of log-probabilities (True: bf16)
+SCORE_LIMITS = {False: 1e-4, True: 0.02}  # maximum relative error of log-probabilities (True: bf16)
 
 
 def machine(setting: Setting, findings: Findings) -> None:

@@ -11,7 +11,7 @@ turn. The first call installs each toolkit into its own environment. Prints one 
 - `task`: `training` (target words per second) or `beam 12` (sentences per second)
 - `order`: `mixed` for batches in random order, `sorted` for batches of sentences of similar length
 - `rate`: median over rounds, per CPU second with one thread, per wall-clock second with more threads
-- `ratio`: median over rounds of the rate divided by the rate of the peer with its own order
+- `ratio`: rate divided by the peer's rate with batches in the peer's own order (median over rounds)
 - `multiply_adds`: millions of multiply-adds in matrix products per target word, for sentences of equal length
 """
 
@@ -47,7 +47,7 @@ VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf1
 
 
 class Nmt:
-    """This program, with the methods of the toolkits in `benchmarks.peers.toolkits`."""
+    """Measures this program, with the same methods as the toolkits in `benchmarks.peers.toolkits`."""
 
     def __init__(self, size: Size, threads: int, recurrence: str, bf16: bool) -> None:
         self.trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")

@@ -1,7 +1,7 @@
 """The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment and does not import nmt.
 
-Each input line is a request in JSON. The answer is the time of the request in seconds, or with "count" the
-number of multiply-adds in its matrix products.
+Each input line is a request in JSON. The answer is the time of the request in seconds. If the request
+contains "count", the answer is the number of multiply-adds in the matrix products.
 """
 
 import json

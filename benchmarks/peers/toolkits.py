@@ -1,9 +1,9 @@
 """Runs each toolkit with the model that is most similar to RNNsearch.
 
-`own_order` is the order in which the toolkit itself batches sentences. `train` returns the seconds of an
-update, and `search` the seconds of a search whose outputs are as long as the sources. They measure CPU time
-with one thread, and wall-clock time with more. `multiply_adds` counts the multiply-adds in the matrix
-products of an update, or of a search if a beam is given.
+Each toolkit is a class. Its `own_order` is the order in which the toolkit itself batches sentences. `train`
+returns the seconds of an update, and `search` the seconds of a search whose outputs are as long as the sources.
+Both measure CPU time with one thread, and wall-clock time with more. `multiply_adds` counts the multiply-adds
+in the matrix products of an update, or of a search if a beam is given.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class JoeyNMT:
 class Marian:
     """Starts Marian's program for each measurement.
 
-    The time of 1 + `REPEATS` updates or searches, minus the time of one, does not include the start-up.
+    The time of one update or search is subtracted from the time of 1 + `REPEATS` of them, to exclude the start-up.
     """
 
     version = MARIAN
@@ -101,7 +101,8 @@ class Marian:
         return (self.updates(words, 1 + REPEATS) - self.updates(words, 1)) / REPEATS
 
     def search(self, words: Words, beam: int) -> float:
-        self.updates(words, 1, rate=1e-12)  # a nearly untrained model does not stop early
+        # Make a nearly untrained model, which does not stop early.
+        self.updates(words, 1, rate=1e-12)
         times = []
         for repeats in (1, 1 + REPEATS):
             lines = (self.folder / "source").read_text() * repeats
@@ -119,8 +120,8 @@ class Marian:
         n, e = self.size.hidden, self.size.embedding
         source = words[0].numel()
         target = words[2].numel()
-        encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # two GRUs and the attention keys
-        units = 3 * n * (e + n) + 3 * n * (2 * n + n)  # two GRUs per target word
+        encoder = 2 * 3 * n * (e + n) + 2 * n * 2 * n  # per source word: two GRUs, attention keys
+        units = 3 * n * (e + n) + 3 * n * (2 * n + n)  # per target word: two GRUs
         attention = n * 2 * n + 2 * words[0].shape[1] * 2 * n
         output = (e + n + 2 * n) * e + e * self.size.vocabulary
         forward = source * encoder + target * (beam or 1) * (units + attention + output)

@@ -2,7 +2,8 @@
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. With Hydra's own
 launcher, every rank would therefore repeat the whole sweep. With this launcher, each job has its own command
-line. The process of a job also frees all memory when it ends, and a crash affects only one job.
+line, so its ranks repeat only that job. The process of a job also frees all memory when it ends, and a crash
+affects only one job.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 RESULTS = "results.json"  # only the folder of a finished job has this file
 POLL_S = 0.1  # seconds between two checks of the running jobs
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-# If these are set, Lightning treats a job as a rank that SLURM has started.
+# If these variables are set, Lightning treats a job as a rank that SLURM has started.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 # Keys that jobs do not inherit from the sweep's command, because each job sets its own values
 OWN_KEYS = (
@@ -264,7 +265,7 @@ class ProcessLauncher(Launcher):
         """Runs one batch of jobs; with Hydra's own sweeper, the batch is the whole sweep.
 
         Raises:
-            InputError: if another sweep uses the folder.
+            InputError: if another sweep uses the folder `hydra.sweep.dir`.
             SystemExit: if a signal stopped the sweep; the code is 128 plus the signal's number.
         """
         setup_globals()
@@ -290,7 +291,7 @@ class ProcessLauncher(Launcher):
         return list(map(job_return, jobs))
 
     def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
-        """Plans the jobs: earlier jobs keep their folders, new jobs get the first free folders.
+        """Plans the jobs: jobs of an earlier command keep their folders, new jobs get the first free folders.
 
         An earlier job is skipped if it has finished. Otherwise it is resumed. If its configuration or text
         has changed, its folder is moved out of the sweep, and the job runs again.
@@ -352,7 +353,7 @@ def signature(overrides: Iterable[str]) -> frozenset[str]:
 
 
 def changed_key(config: DictConfig, file: Path) -> str | None:
-    """Returns a key whose value differs between `config` and `file`; ignores keys of devices and output."""
+    """Returns a key whose value differs between `config` and `file`; ignores keys for devices, folders and output."""
     before, now = (
         flatten(yaml.safe_load(text))
         for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
@@ -420,7 +421,7 @@ def job_return(job: Job) -> JobReturn:
     value = None
     if job.finished and file.is_file():
         value = json.loads(file.read_text(encoding="utf-8")).get("objective")
-    # A failed job also counts as completed. Otherwise Optuna's search would end when it reads the result.
+    # A failed job also counts as completed, because the result of a failed job would end Optuna's search.
     return JobReturn(job.overrides, status=JobStatus.COMPLETED, _return_value=value)
 
 
