@@ -15,13 +15,13 @@ def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
     The command's module becomes `__main__`, since Lightning starts the other ranks by running `__main__`
-    again. The launcher starts the jobs of a sweep in the same way.
+    again. The launcher also starts the jobs of a sweep by running `__main__` again.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
         if os.getcwd() not in sys.path and not sys.flags.safe_path:
-            sys.path.insert(0, os.getcwd())  # makes user code importable, like `python -m`
+            sys.path.insert(0, os.getcwd())  # so user code can be imported, as with `python -m`
         runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
     elif name == "--version":
         import nmt

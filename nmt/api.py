@@ -75,7 +75,7 @@ def load(
     with Stage("loading PyTorch and the model", 2, "step") as stage:
         from nmt.inference.load import load_model
 
-        stage.advance()  # the import of PyTorch is the slower step
+        stage.advance()  # the first step, the import of PyTorch, takes longer
         model = load_model(path, accelerator, threads, precision, trust)
         stage.advance()
     return model

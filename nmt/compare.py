@@ -1,4 +1,4 @@
-"""Compares runs and the output of other systems on a self-contained HTML page.
+"""Compares runs and the output of other systems, and writes a self-contained HTML page.
 
 python -m nmt.compare 'runs=[multirun/2026-01-31/12-00-00]'
 python -m nmt.compare 'runs=[outputs/*/*]' output=mine +systems.moses.newstest2014=moses.txt

@@ -23,7 +23,7 @@ def main(composed: TrainConfig) -> None:
             "type the overrides of the run instead"
         )
     vocabularies = None
-    if composed.initial_checkpoint is not None:  # only this case imports torch
+    if composed.initial_checkpoint is not None:  # import torch only in this case
         from nmt.config.code import user_code
         from nmt.inference.load import read_members
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 5_000  # maximum words per line, since the cost of attention grows quadratically
+MAX_WORDS = 5_000  # limits the words per line, since the cost of attention grows quadratically
 
 
 @command("translate")
@@ -51,7 +51,7 @@ def main(composed: TranslateConfig) -> None:
 
     def symbols(line: str) -> int:
         words = count_words(line, config.tokenizer.characters)
-        short = len(line) <= MAX_WORDS  # so it has at most MAX_WORDS symbols
+        short = len(line) <= MAX_WORDS  # a line has at most one symbol per character
         is_counted = short or words > MAX_WORDS or composed.tokenised
         return words if is_counted else len(source_tokeniser.tokenise(line))
 
@@ -115,7 +115,7 @@ def ask(language: str) -> None:
 
 
 def draw(row: dict[str, Any], folder: Path) -> None:
-    """Saves a heatmap of the attention of a line's best translation in a folder."""
+    """Draws the attention of a line's best translation, and saves the heatmap in a folder."""
     from nmt.report.heatmap import heatmap_figure
     from nmt.report.style import save_figure
 

@@ -73,7 +73,7 @@ def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Registers the schemas of the commands, and the resolvers used in `conf/`, with Hydra.
 
     Dictionaries in a schema accept new keys without a `+`. Commands that load a checkpoint also accept
-    config groups with keys that the command's schema does not have.
+    config groups whose keys are not in the command's schema.
     """
     store = ConfigStore.instance()
     for command in {"train", *commands}:
@@ -105,11 +105,11 @@ def choices(command: str) -> str:
         dots = ".…" if dataclasses.is_dataclass(entry.default_factory) else ""
         text = f"  {entry.name}{dots}: {entry.metadata['meaning']}"
         lines += textwrap.wrap(text, 110, subsequent_indent="    ")
-    return "\n".join(lines).replace("$", "$$")  # the help text is a string.Template
+    return "\n".join(lines).replace("$", "$$")  # Hydra's string.Template prints $$ as $
 
 
 def run_folder(command: str, resume: str | None = None) -> str:
-    """Returns the folder of the resumed run, or a new folder named after the job or the start time."""
+    """Returns the resumed run's folder, or a new folder named after the SLURM or torchrun job or the start time."""
     if resume not in (None, "auto"):
         if not Path(str(resume)).is_dir():
             raise InputError(f"resume={resume}: no such run folder")
@@ -133,7 +133,7 @@ def _make_new_folder() -> str:
 
 
 def config_subfolder(folder: str) -> str | None:
-    """Returns the subfolder for Hydra's files, which is new for a resumed run; None on ranks above 0."""
+    """Returns the subfolder for Hydra's files (a new one if the run is resumed); None on ranks above 0."""
     if rank() > 0:
         return None
     resumed = (Path(folder) / ".hydra").exists()
@@ -164,7 +164,7 @@ def wandb_offline(mode: str) -> bool:
 
 
 def by_experiment(experiment: str, values: Mapping[str, int]) -> int:
-    """Returns the entry of an experiment, or the entry `other` if the experiment has no entry."""
+    """Returns the entry of `values` for an experiment, or the entry `other` if there is none."""
     return values.get(experiment, values["other"])
 
 

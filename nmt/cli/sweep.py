@@ -32,7 +32,7 @@ def comparison_pages() -> Iterator[None]:
     _sweeps.clear()
     try:
         yield
-    except InputError:  # no page, since another sweep may be using the folder
+    except InputError:  # write no page, since another sweep may be using the folder
         _sweeps.clear()
         raise
     finally:
@@ -41,7 +41,7 @@ def comparison_pages() -> Iterator[None]:
 
 
 def compare_sweep(sweep: Path) -> None:
-    """Writes the comparison page and tables of the finished runs, if any job was started.
+    """Writes the comparison page and tables of a sweep's finished runs; does nothing if no job was started.
 
     An error here is only logged, since the runs are complete without the page. The sweep's exit code does
     not change.

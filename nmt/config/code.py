@@ -15,8 +15,8 @@ from nmt.config.overrides import is_within
 from nmt.config.schema import Config, to_containers
 from nmt.utils.errors import InputError, first_line
 
-# Targets that any checkpoint may use: classes and schedules whose creation has no side effects. Only
-# names are compared, because importing Lightning takes seconds.
+# Targets that any checkpoint may use: classes and schedules whose creation has no side effects. The
+# pattern compares their names, because importing Lightning to compare the classes would take seconds.
 ALLOWED = re.compile(
     r"nmt\.models\.([A-Z]\w*|optimizer\.(constant|inverse_sqrt|linear))"
     r"|nmt\.layers\.(\w+\.)?[A-Z]\w*"
@@ -27,9 +27,9 @@ ALLOWED = re.compile(
 
 
 def user_code(config: Config) -> list[str]:
-    """Returns the targets in a configuration that `ALLOWED` does not match, as a list for `trust`.
+    """Returns the targets in the user's own configuration that `ALLOWED` does not match.
 
-    All targets in the user's own configuration are trusted.
+    The user trusts these targets, so callers pass them as `trust` when they read a checkpoint.
     """
     leaves = _leaves(to_containers(config))
     named = {str(value) for path, value in leaves if _names_code(path, value)}
@@ -60,9 +60,9 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
 
 @contextmanager
 def errors_naming(key: str) -> Iterator[None]:
-    """Adds `key` to the message of an exception in the block, which imports or calls a target.
+    """Adds `key` to the message of an exception in the block.
 
-    Hydra does not log the exception.
+    The block imports or calls a target. Hydra does not log the exception.
 
     Args:
         key: configuration key with its value, such as `optimizer._target_=torch.optim.Adm`.
@@ -97,7 +97,7 @@ def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:
     if not is_within(target, trust):
         return False
     if path.startswith("evaluation.scores."):
-        return True  # `score_of_name` rejects everything except Score classes and instances
+        return True  # safe, since `score_of_name` rejects all but Score classes and instances
     with errors_naming(f"{path}={target}"):
         module = getattr(get_object(target), "__module__", None) or ""
     return is_within(module, trust)  # rejects `mine.os.system`, which `mine` only imports

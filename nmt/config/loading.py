@@ -104,7 +104,7 @@ def check_together(config: Config) -> None:
             f"data.languages=[{', '.join(config.data.languages)}]: must be a source and a target "
             "language, such as [en,fr]"
         )
-    # RNNencdec ignores scoring and attention, so other values would make equal runs count as different.
+    # RNNencdec ignores `scoring` and `attention`. Reject both, since they would make equal runs look different.
     model = config.model
     title = class_name(config.model._target_)
     scoring = scoring_of(model)

@@ -62,7 +62,7 @@ def apply_overrides(
             raise InputError(f"{path}: no such key; {known}")
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
-    if groups or schema is TrainConfig:  # stored interpolations may refer to overridden keys
+    if groups or schema is TrainConfig:  # overridden keys may also change interpolated values
         chosen = [str(each.input_line) for each in groups]
         words = [w for w in overrides if w in chosen or _declares(TrainConfig, override_key(w))]
         before = _stored_choices(stored, history)
@@ -106,7 +106,7 @@ def _options(group: str) -> list[str]:
 
 
 def _stored_choices(stored: Config, history: Iterable[str]) -> list[str]:
-    """Returns the overrides that choose the stored options, if these options exist on this machine.
+    """Returns the overrides that chose options of the stored run's config groups, if these options still exist.
 
     Only overrides of groups are taken from `history`, since its author may be untrusted.
     """

@@ -1,4 +1,4 @@
-"""Chooses the pairs of each batch from the seed and the number of the update.
+"""Chooses the sentence pairs of each training update, and groups sentences into batches for evaluation.
 
 Training follows the paper (appendix B.2). The training set is shuffled once and read repeatedly. The
 pairs of 20 batches are read at a time, sorted by length and split into 20 batches. Update k depends only
@@ -44,18 +44,18 @@ class TrainingSchedule:
     """Chooses the rows (indices of training pairs) of each update of a training run.
 
     A pool is a set of pairs that are sorted by length and split into batches. Each update uses one batch,
-    which has a fixed number of sentences or a maximum number of tokens. Padding counts as tokens: a batch
-    of n pairs has n times the length of its longest sentence on either side, with END. With a maximum
-    number of tokens, all pools have the same number of pairs, enough for `pool` batches on average. The
-    lengths of the sentences determine the number of batches in a pool. The batches of a pool have about
-    equally many tokens. A pair with more than `batch_size` tokens forms its own batch.
+    which has a fixed number of sentences or a maximum number of tokens. Padding counts as tokens: if
+    the longest sentence of a batch, source or target, has L symbols with END, its n pairs have n * L tokens.
+    If the number of tokens is limited, all pools have the same number of pairs, enough for `pool` batches on
+    average. The lengths of the sentences then determine the number of batches in a pool. The batches of a
+    pool have about equally many tokens. A pair with more than `batch_size` tokens forms its own batch.
 
     Args:
         sizes: (pairs, 2) lengths of source and target of every pair.
         batch_size: sentences (or maximum tokens) per update, over all devices and accumulated
             micro-batches.
         pool: number of batches whose pairs are sorted together. A pool is at most one epoch long, so that
-            no batch has a pair twice. A batch larger than the training set does repeat pairs.
+            a batch has a pair twice only if the batch is larger than the training set.
         order: order of the batches in a pool: `ascending` by length, or `random`.
         seed: seed of the shuffled training set and of the `random` order.
         by_tokens: whether `batch_size` is a number of tokens.
@@ -152,7 +152,7 @@ class TrainingSchedule:
         """
         if not self.by_tokens:
             return range(self.batch_size, len(longer), self.batch_size)
-        # To fill the batches evenly, use the smallest limit that does not increase their number.
+        # To fill the batches evenly, use the smallest token limit that does not increase the number of batches.
         count = len(_fill(longer, self.batch_size))
         limits = range(1, self.batch_size + 1)
         limit = limits[
@@ -183,8 +183,8 @@ def evaluation_batches(
 ) -> list[Rows]:
     """Groups sentences into batches of similar length; a rank gets every `world`-th batch.
 
-    The batches do not depend on the number of ranks, so neither do the padding and rounding errors of a
-    sentence. No sentence is repeated or left out. The longest sentences come first, so that a run that
+    The batches, and thus the padding and rounding errors of a sentence, do not depend on the number of
+    ranks. No sentence is repeated or left out. The longest sentences come first, so that a run that
     needs too much memory fails at once. Sentences of equal length keep their order.
 
     Args:
@@ -192,7 +192,7 @@ def evaluation_batches(
         batch_size: sentences per batch; the last one may have fewer.
         rank: rank of this process.
         world: number of processes.
-        apart: number of sentences, from the first, that get separate batches.
+        apart: the first `apart` sentences are put into separate batches, without other sentences.
 
     Returns:
         Sentence indices of each batch of this rank. A rank without sentences gets one empty batch, so

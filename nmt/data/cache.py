@@ -37,7 +37,7 @@ _function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 
 
 class Stored(NamedTuple):
-    """Memory-mapped rows of the cache, and facts about the rows as plain data."""
+    """Memory-mapped rows of the cache, and a dictionary of facts about the rows."""
 
     rows: pa.Table
     facts: Facts

@@ -21,7 +21,7 @@ class TranslationData(pl.LightningDataModule):
     """Batches for training, validation and tests; each rank gets its own share.
 
     The Trainer needs `use_distributed_sampler=False`, since this class selects the shares. A pool of
-    sorted pairs may extend into the next epoch.
+    sorted pairs (see `TrainingSchedule`) may extend into the next epoch.
 
     Args:
         prepared: the encoded text.
@@ -44,7 +44,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's first micro-batch of the median-sized and of the largest update in the first pool."""
+        """Returns this rank's first micro-batch of two updates of the first pool: the median-sized and the largest."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()
@@ -53,8 +53,8 @@ class TranslationData(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Batch]:
         """Returns the micro-batches of an epoch, starting at the trainer's current update.
 
-        Micro-batch n depends only on n, and the first n follows from the trainer's update. A resumed run
-        therefore needs no loader state, even if workers had prefetched batches.
+        Micro-batch n depends only on n. The number of the trainer's update determines the first n. A resumed
+        run therefore needs no loader state, even if workers had prefetched batches.
         """
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         workers = self.config.data.workers

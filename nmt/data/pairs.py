@@ -34,9 +34,9 @@ class Pairs:
         rows: tokenised pairs with the ids that `encode` adds; may be memory-mapped.
         vocabularies: the vocabularies that encoded source and target.
         counts: statistics of the text, including pairs that are too long. `empty` is the number of pairs
-            dropped because a side has no words. The other entries are the number of words and the share
-            of `<unk>` of each side. Training text also has the number of pairs that each filter drops and, if counted,
-            the number of distinct words of each side.
+            dropped because a side has no words. The other entries are each side's number of words
+            and share of `<unk>`. For training text, there are also the number of pairs that each filter drops and,
+            if counted, each side's number of distinct words.
         fingerprint: digest of everything that determines the rows.
         max_words: maximum words per side; pairs with a longer side are dropped. None: no maximum.
 

@@ -54,7 +54,7 @@ def digest(*values: Any) -> str:
 def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     """Opens the text of a section of the configuration.
 
-    `key` is the name of the section, such as `data.test.mine`. It also selects the split of the grammar.
+    `key` is the name of the section, such as `data.test.mine`. It also selects the split of the built-in corpus.
 
     Raises:
         InputError: if the section names no text or two texts, or if the text cannot be opened.
@@ -115,7 +115,7 @@ def _chunks(pairs: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: int | None) -> Source:
-    """Opens a split of a data set: saved with `save_to_disk`, cached by `datasets`, or on the hub.
+    """Opens a split of a data set that was saved with `save_to_disk`, is cached by `datasets`, or is on the hub.
 
     The data set has one column per language, or a column `translation` with an entry per language.
     """
@@ -129,7 +129,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # the same on every machine, since it depends only on the data or on the commit in the hub
+        # It is the same on every machine, since it depends only on the data or on the commit in the hub.
         fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types of exceptions
@@ -175,7 +175,7 @@ def _open_grammar(
 def _draw(
     numbers: Sequence[int], seed: int, split: str, by_length: bool, reverse: bool
 ) -> list[Pair]:
-    """Draws the pairs with these numbers from the grammar; `by_length` draws equally many per length bucket."""
+    """Draws the pairs with these numbers; if `by_length`, each length bucket gets equally many pairs."""
     pairs = [
         grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
         if by_length

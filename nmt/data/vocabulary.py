@@ -1,7 +1,7 @@
 """The special symbols and the vocabularies: a shortlist of words, or subwords.
 
 Id 0 (`</s>`) marks the end of a sentence, and id 1 (`<unk>`) stands for every word outside the shortlist.
-The ids of words or subwords start at 2. If a text contains `</s>` or `<unk>`, these are ordinary words.
+The ids of words or subwords start at 2. A `</s>` or `<unk>` in a text is treated like any other word.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class BpeVocabulary(Vocabulary):
         """See `Vocabulary._words`.
 
         A model may generate ids that decode to invalid UTF-8, to white space or to no text. U+FFFD replaces
-        these, so that each group of ids is exactly one word.
+        such text, so that each group of ids is exactly one word.
         """
         ids = [int(index) for index in ids]
         starts = [

@@ -1,12 +1,12 @@
-"""Exports a trained model to `live.bin` in the run folder; the run's HTML page translates with the model.
+"""Exports a trained model to `live.bin` in the run folder, so that JavaScript in the run's HTML page can translate.
 
 The file is compressed (deflate). Its first line is a JSON object with the keys `model`, `scoring`,
 `state_input`, `languages`, `rules` (Moses rules to tokenise the source and detokenise the target),
 `search`, `source_vocabulary`, `target_vocabulary`, `dictionary`, and `tensors` (checkpoint name and shape of
 each weight). A vocabulary of kind `words` has the list `words`. A vocabulary of kind `bpe` has the lists
 `subwords` and `merges`. Word or subword i has the id i + 2. After the JSON line, the file holds the entries
-of all matrices as signed bytes. 32-bit floats follow for each tensor: the scale of each row of a matrix, or
-the entries of a vector.
+of all matrices as signed bytes. It then holds 32-bit floats for each tensor: one scale per row of a
+matrix, or the entries of a vector.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LAYERS = {
 
 
 def export_live(model: Model, folder: Path) -> None:
-    """Writes `live.bin` if `report.live` requests it and the page can run the model."""
+    """Writes `live.bin` if `report.live` requests it and the JavaScript of the run's HTML page supports the model."""
     if rank():
         return
     (folder / FILE).unlink(missing_ok=True)  # a resumed run may have an old file
@@ -66,7 +66,7 @@ def export_live(model: Model, folder: Path) -> None:
 
 
 def live_model(trained: Model) -> bytes | str:
-    """Returns the content of `live.bin`, or the reason why a page cannot run the model."""
+    """Returns the content of `live.bin`, or the reason why the HTML page does not support the model."""
     model, config = trained.network, trained.config
     name = config.model._target_.removeprefix("nmt.models.")
     if type(model) is not Network or name not in LAYERS:
@@ -121,7 +121,7 @@ def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """Converts a vocabulary to the page's format; returns None for a class that the page does not support."""
+    """Converts a vocabulary to the format of `live.bin`; returns None for a class that the page does not support."""
     if isinstance(vocabulary, WordVocabulary):
         return {"kind": "words", "words": list(vocabulary.words)}
     if not isinstance(vocabulary, BpeVocabulary):

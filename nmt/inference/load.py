@@ -145,7 +145,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:
-    """Replaces the attention weights as `evaluation.attention` (`kind`) requires; may raise InputError."""
+    """Applies the intervention `kind` (`evaluation.attention`) to the attention weights; may raise InputError."""
     context = network.decoder.context
     if kind == "as_trained":
         return

@@ -1,4 +1,4 @@
-"""`Model`: a trained model that translates, scores and encodes sentences (`nmt.load`).
+"""`Model`: a trained model that translates, scores and encodes sentences; `nmt.load` returns it.
 
 The evaluation of test sets, `nmt.translate`, `nmt.score` and Python programs use this class. `Model.search`
 finds the hypotheses of a batch of sentences. `Model.force_decode` computes likelihoods and attention.
@@ -37,7 +37,7 @@ from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 
-RUNNERS_UP = 5  # number of alternative symbols that the page lists per step
+RUNNERS_UP = 5  # number of alternative symbols that the HTML page lists for each target word
 
 Words = Sequence[str]
 Result = TypeVar("Result")
@@ -177,10 +177,10 @@ class Model:
         return self.map_sentences(list(map(len, ids)), work)
 
     def searching(self, **search: Any) -> Model:
-        """Returns a copy of the model with changed keys of the section `search`; ignores keys with value None.
+        """Returns a shallow copy of the model with changed keys of the section `search`; ignores keys with value None.
 
         Raises:
-            InputError: as `translate`, or if the checkpoint does not have a dictionary that the settings require.
+            InputError: as in `translate`, or if the settings require a dictionary and the checkpoint has none.
         """
         changes = {key: value for key, value in search.items() if value is not None}
         values = dataclasses.asdict(self.config.search) | changes
@@ -255,7 +255,7 @@ class Model:
         Args:
             sources: words of each sentence.
             targets: ids of each translation, with END.
-            runners_up: whether to list the most probable alternative symbols; computes the logits again.
+            runners_up: whether to list the most probable alternative symbols; if so, the logits are computed twice.
 
         Raises:
             RunError: if a probability is NaN.

@@ -87,7 +87,7 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
 
 
 def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
-    """Adds the name of its document to each sentence; line n of `file` holds the name for line n of the text."""
+    """Adds a document name to each sentence; line n of `file` names the document of line n of the text."""
     names = list(read_lines(check_file(file, key)))
     for sentence in sentences:
         if sentence["line"] > len(names):
@@ -128,7 +128,7 @@ class Evaluated:
 
     Attributes:
         scores: rows of `scores.csv`.
-        translations, alignments: records by test set, as written to the folders of these names.
+        translations, alignments: records by test set, as written to `translations/` and `alignments/`.
     """
 
     scores: list[Row] = field(default_factory=list)
@@ -183,7 +183,7 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
 
     Returns:
         The record of each sentence (`nmt.evaluation.records`), in order, on every rank. Records of the
-        sentences that the page shows (`report.sentences`) also have the key `alignment`.
+        sentences that the HTML page shows (`report.sentences`) also have the key `alignment`.
     """
     config = model.config
     edges = list(model.config.evaluation.edges or ())
@@ -238,7 +238,7 @@ def _translation(sentence: Record, translation: ScoredSentence) -> Record:
 
 
 def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """Returns the NLL of a reference, and the entropy, `</s>` weight and link counts of its attention."""
+    """Returns the NLL of a reference and, with attention, the attention's entropy, weight on `</s>` and link counts."""
     record: Record = {"nll": -forced.log_probability}
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())

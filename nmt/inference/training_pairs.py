@@ -14,14 +14,15 @@ from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
 
-# A dictionary entry is learnt from at least 10 pairs with the source word. A rarer word uses all its pairs.
+# A dictionary entry is learnt from at least 10 training pairs that contain the source word. If there are
+# fewer, the entry is learnt from all of them.
 OCCURRENCES = 10  # more pairs would hardly change the dictionary
 
 Advance = Callable[[int], object]  # called with the number of finished pairs
 
 
 def training_sample(train: Pairs, pairs: int) -> Rows:
-    """Returns evenly spaced indices of training pairs, which are the same in each run on a text."""
+    """Returns evenly spaced indices of training pairs, which are the same in each run on the same text."""
     return np.linspace(0, len(train) - 1, min(pairs, len(train))).astype(np.int64)
 
 
