@@ -151,7 +151,7 @@ def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
 
 
 def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
-    """Counts the links of one sentence, as its record stores them in `alignment_counts`.
+    """Counts the links of one sentence; its record stores these counts in `alignment_counts`.
 
     Args:
         weights: (I + 1, J + 1) attention between words, from forced decoding of the reference.
@@ -168,7 +168,7 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
 
 
 def eos_weight(weights: np.ndarray) -> float | None:
-    """Returns the mean weight of the target words on the source `</s>`, given weights (I + 1, J + 1).
+    """Averages the weight on the source `</s>` over the target words, given weights (I + 1, J + 1).
 
     Returns None if the target has no words.
     """

@@ -37,7 +37,7 @@ def assign(lengths: Sequence[int] | np.ndarray, edges: Sequence[int]) -> np.ndar
 def parts_by_length(
     lengths: np.ndarray, edges: Sequence[int] | None
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Yields a description and a mask of the whole set, then of each bucket.
+    """Yields a description and a mask of the whole test set, then of each bucket.
 
     Args:
         lengths: (N,) sentence lengths.

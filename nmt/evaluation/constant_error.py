@@ -36,10 +36,10 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # number of simulated systems to average
-# Lower and upper bounds of `replaced`, `variation` and `clustered`. Swaps are most frequent at -0.5.
+# Lower and upper bounds of `replaced`, `variation` and `clustered`. Below -0.5, swaps would become rarer again.
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
-BLEU_WEIGHT = 10  # weight of the mean log precision; the weight of 1-grams and of 4-grams is 1
+BLEU_WEIGHT = 10  # weight of the mean log precision; 1-gram and 4-gram log precisions have weight 1
 CLOSE = 0.002  # `solve_rates` stops when all weighted log precisions are this close to the goal
 
 
@@ -52,7 +52,7 @@ class Rates:
     # if positive: the probability that a word shares the random number of the previous word
     # if negative: minus the probability that a word is drawn to swap places with the next word
     clustered: float
-    added: float  # rate of repeated words, or minus the rate of dropped words
+    added: float  # positive: rate of repeated words; negative: minus the rate of dropped words
 
 
 class References:
@@ -171,12 +171,12 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
 
     Each round fits the rates so that the expected precisions equal a target. It then simulates errors with
     these rates, and corrects the target by the difference between simulated and expected precisions.
-    If no rates match all precisions, the closest rates are returned. BLEU has the largest weight.
+    If no rates match all precisions, the closest rates are returned; BLEU has the largest weight in the distance.
     """
     from scipy.optimize import least_squares  # imported here because it takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-    # The number of random numbers below this quantile is the number of words to add or drop.
+    # Choose the rate so that as many random numbers are below it as words must be added or dropped.
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def rates(values: np.ndarray) -> Rates:

@@ -18,7 +18,7 @@ FEWEST_OF_DOMAIN = 5  # minimum effective sample size of a domain at a length
 
 
 def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str) -> Kernel:
-    """Computes the kernel of the sentences of one domain; all other sentences have weight 0."""
+    """Computes kernel weights for the sentences of one domain; all other sentences have weight 0."""
     inside = domains_of(sentences).get(domain)
     if inside is None:  # no sentence of this domain has the score
         return Kernel(np.empty(0), np.empty((0, len(sentences.ids))), np.empty(0), scale.short)

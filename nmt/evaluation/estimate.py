@@ -1,23 +1,23 @@
 """Estimates of a score from one run or several seeds, with confidence intervals and tests.
 
 With fewer than `FEWEST_SEEDS` seeds, the interval is the percentile interval over resamples of the
-sentences or documents (`nmt.evaluation.resampling`). It is valid for these trained models only.
+sentences or documents (`nmt.evaluation.resampling`). This interval covers new sentences, but not new seeds.
 
 With n >= `FEWEST_SEEDS` seeds, the interval covers new seeds and new sentences. Let S^2 be the variance
 of the n values. The variance of their mean is the sum of two terms:
 
 - S^2 / n, with n - 1 degrees of freedom. It contains the variance between seeds, and the interaction of seeds
   and sentences.
-- The variance due to the sentences. It is the bootstrap variance of the mean minus the interaction, because
-  S^2 / n contains the interaction already.
+- The variance due to the sentences. It is the bootstrap variance of the mean, from which the interaction is
+  subtracted, because S^2 / n already contains the interaction.
 
 The interval is a t interval with the degrees of freedom of Satterthwaite (1946), or Welch (1947) for a
 difference. With three seeds, S^2 can be far too small by chance. Therefore, the degrees of freedom are
 computed from the larger of S^2 / n and the interaction.
 
-Bootstrap tests reject a true null hypothesis slightly more often than their level. To avoid this, tests of
-equivalence use the larger of two p-values: one from the resamples, and one from a t test with the standard
-error of the resamples.
+Bootstrap tests reject a true null hypothesis slightly more often than their significance level states. To
+avoid this, tests of equivalence use the larger of two p-values: one from the resamples, and one from a t test
+with the standard error of the resamples.
 
 In array shapes, n is the number of runs of a group, and R the number of resamples.
 """
@@ -57,7 +57,7 @@ class Estimate:
 
     @property
     def drawn(self) -> str:
-        """The column `interval` of scores.csv, such as `sentences and seeds`."""
+        """The value in the column `interval` of scores.csv, such as `sentences and seeds`."""
         drawn = "sentences" if self.documents is None else "documents"
         return f"{drawn} and seeds" if self.over_seeds else drawn
 

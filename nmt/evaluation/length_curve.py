@@ -10,10 +10,10 @@ weights, divided by the sum of the squared weights.
 The bootstrap (`nmt.evaluation.resampling`) sums the weighted statistics of all resamples in one matrix
 product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a single curve
 is a separate interval at each length. The band of a difference or ratio is simultaneous. For two equal
-systems, it excludes equality at one or more lengths in only 5 % of the cases. Its width is a quantile of the
-largest deviation over all lengths in each resample. Each deviation is divided by its standard error in the
-same resample (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). This standard error is computed from
-the influence of each sentence on the score.
+systems, it excludes equality at one or more lengths in only 5 % of the cases. In each resample, the
+deviation at each length is divided by its standard error, which is computed from the influence of each sentence
+on the score. Half the width of the band, in standard errors, is a quantile of the largest quotients of the
+resamples (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
 
 Array shapes: N sentences, U resampled units (sentences or documents), F statistics of a sentence, G lengths
 of the curve, R resamples, n runs of a group.
@@ -68,7 +68,7 @@ class LengthScale:
         return kernel(lengths, at, short=self.short, long=self.long, fewest=fewest)
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Computes the kernel of sentences; this is the default `weights` of `length_curves`."""
+        """Computes the kernel of sentences; `length_curves` calls this method by default."""
         return self.kernel(sentences.lengths)
 
 
@@ -152,9 +152,9 @@ def kernel(
 
     Args:
         lengths: (N,) lengths of the sentences; 0 counts as 1.
-        at: lengths of the curve, ascending. None means steps of about 11 % that include `short` and `long`.
+        at: lengths of the curve, ascending. None means steps of about 11 %, including `short` and `long`.
         short, long: the two lengths that retention compares.
-        fewest: minimum effective sample size. Lengths with a smaller one are left out.
+        fewest: minimum effective sample size. Lengths with a smaller sample are left out.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
     logs = np.log(words)
@@ -175,8 +175,8 @@ def kernel(
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
     effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
-    # If no sentence is near a length, its kernel is shifted far away. The number of sentences near the
-    # length is therefore an upper limit of `effective`.
+    # If no sentence is near a length, its kernel is shifted far away and would count distant sentences. So
+    # limit `effective` by the number of sentences near the length.
     near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= fewest
@@ -207,7 +207,7 @@ class Curve:
 
     @cached_property
     def estimates(self) -> list[Estimate]:
-        """The estimate at each length; its `sentences` is the effective sample size."""
+        """The estimate at each length; its attribute `sentences` is the effective sample size."""
         counts = self.kernel.sentences.astype(int).tolist()
         return [
             combined([each[:, :, g] for each in self.samples], n, self.documents)
@@ -251,7 +251,7 @@ class Curve:
         base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
         if not base.size or not base[:, 0].mean() > 0:
             base = np.full_like(values[:, :, :1], np.nan)
-        # Delta method: these terms have the same mean and about the same variance as the ratio of means.
+        # Delta method: `terms` has the same mean and about the same variance as the ratio of means.
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = base.mean(axis=0)
             quotient = values.mean(axis=0) / mean
@@ -319,7 +319,7 @@ def length_curves(
         sentences in common.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # cached for other scores
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # resampled sums, cached for other scores
     for key in keys:
         having = {
             name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
@@ -406,7 +406,7 @@ def excess_retention(curve: Curve, constant: Curve) -> Curve:
 def _first_below(
     lengths: np.ndarray, values: np.ndarray, threshold: float, allowed: np.ndarray
 ) -> float | None:
-    """Interpolates the first allowed length at which the curve is at most `threshold`; None if there is none."""
+    """Interpolates the first allowed length where the curve is at most `threshold`; None if there is no such length."""
     logs = np.log(lengths)
     for place in np.flatnonzero((values <= threshold) & allowed).tolist()[:1]:
         before, after = values[place - 1 : place + 1] if place else (values[0], values[0])

@@ -1,8 +1,8 @@
 """Compares sentences inside longer inputs with the same sentences translated alone.
 
 Neighbouring sentences of a test set are joined into longer inputs. Each output is split into sentences
-again. They are compared with the translations of the same sentences alone, so the difficulty of a sentence
-cancels out (after Peng, Bawden and Yvon, 2024).
+again. These are compared with translations of the single sentences, so the difficulty of a sentence cancels
+out (after Peng, Bawden and Yvon, 2024).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nmt.evaluation.resampling import (
 from nmt.evaluation.scores.bleu import bleu
 
 POSITION = "position"  # value of the column `subset` in scores.csv
-POSITION_OF = "-position"  # test set `test-position4` joins every 4 sentences of `test`
+POSITION_OF = "-position"  # `test-position4` is the test set that joins every 4 sentences of `test`
 
 
 def join_sentences(sentences: Sequence[Record], size: int) -> list[Record]:
@@ -70,7 +70,7 @@ def cut(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     """Splits an output into one segment per reference, with the smallest total edit distance.
 
     This total equals the edit distance between the whole output and the joined references. So the table of
-    a single edit distance gives the best segments (Matusov et al., 2005).
+    a single edit-distance computation gives the best segments (Matusov et al., 2005).
 
     >>> cut("a b x c d".split(), [["a", "b"], ["c", "d"]])
     [['a', 'b', 'x'], ['c', 'd']]

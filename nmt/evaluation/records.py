@@ -57,7 +57,7 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 def write_translations(folder: str | Path, name: str, records: Iterable[Record]) -> None:
     """Writes `translations/<name>.jsonl`, `.txt` (tokens) and `.detok.txt` (text) in a run folder.
 
-    Sentences are in the order of the source file. A line break inside a sentence does not start a new line.
+    Sentences are in the order of the source file. In the text files, line breaks inside a sentence become spaces.
     """
     ordered = in_order(records)
     stem = Path(folder) / "translations" / check_set_name(name)

@@ -92,7 +92,7 @@ def _draws(size: int, resamples: int) -> Iterator[np.ndarray]:
 
 @functools.lru_cache(maxsize=32)
 def _remembered_draws(size: int, resamples: int) -> list[np.ndarray]:
-    """Returns all draws for a small set, cached for other scores and runs."""
+    """Returns all draws for a small test set; they are cached for other scores and runs."""
     return [*_draws(size, resamples)]
 
 
@@ -102,7 +102,7 @@ def interval_of(
     """Returns the percentile interval of resampled values (R,); values that are not finite are ignored.
 
     Args:
-        documents: number of resampled documents, for a wider interval; None if sentences were resampled.
+        documents: number of resampled documents (the interval is then widened); None if sentences were resampled.
 
     >>> interval_of(np.arange(101.0), confidence=0.5)
     (25.0, 75.0)

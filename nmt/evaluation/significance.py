@@ -4,7 +4,7 @@ Under the null hypothesis, the mean difference is 0. So the mean of the resample
 from them (Efron and Tibshirani, 1993, section 16.4). `sacrebleu.significance` does this with absolute
 differences, whose mean is above 0 even for equal systems. Both tests were run on pairs of systems that differ
 only by chance (50 to 200 sentences, outputs swapped at random). At p < 0.05, sacrebleu's test reports 10 to
-14 % of these pairs as significant, some with an interval that contains 0. This test reports 4 to 7 %.
+14 % of these pairs as significant, some with an interval that contains 0. The test in this module reports 4 to 7 %.
 
 Resamples of few sentences vary too little. At p < 0.05, this test reports up to 8 % of such pairs with 30
 sentences, 11 % with 20, 23 % with 5, and every pair with a single sentence. Therefore, p is None with fewer
@@ -83,11 +83,11 @@ def paired_differences(
 def _test(
     first: np.ndarray, second: np.ndarray, sentences: int, documents: int | None
 ) -> dict[str, Any]:
-    """Tests the difference of two scores, given on all sentences and on R resamples (1 + R,).
+    """Tests the difference of two scores; each array (1 + R,) has the score on all sentences, then on R resamples.
 
     `documents` is the number of resampled documents, or None if sentences were resampled. p is the share of
-    the chance differences that are at least as large as the observed difference. The observed difference
-    is counted as a chance difference too.
+    the resampled differences (minus their mean) that are at least as large as the observed difference. The
+    observed difference is counted as one of them.
     """
     delta, *_ = deltas = first - second
     by_chance = deltas[1:][~np.isnan(deltas[1:])]

@@ -28,7 +28,7 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 PART = 20  # number of sentences in a task for a worker process
-SAMPLE, MANY = 10, 1000  # from MANY sentences on, SAMPLE of them are timed to predict the time
+SAMPLE, MANY = 10, 1000  # for MANY or more sentences, the time is predicted from SAMPLE of them
 
 
 def keep_statistics(

@@ -4,8 +4,8 @@ Array shapes: B unfinished sentences, K hypotheses per sentence, S source length
 
 The model runs on the device. NumPy arrays on the host contain the log-probabilities and parents of the
 hypotheses. In each step, the host waits for one copy from the device, and starts a few copies to the device
-without waiting. All K hypotheses of a sentence share one copy of the annotations. Finished sentences are
-removed from the batch.
+without waiting. The annotations of a sentence are stored once for all of its hypotheses. Finished sentences
+are removed from the batch.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def beam_search(
 
     Each step keeps the best continuations of the hypotheses of a sentence, up to the beam width. A finished
     hypothesis is removed from the beam, and the beam width decreases by one. The search for a sentence ends
-    when its beam is empty, after max_ratio * T_x steps, or when no open hypothesis can become one of the
-    `nbest` best. T_x is the number of source symbols, including `</s>`.
+    when its beam is empty, after max_ratio * T_x steps, or when no open (unfinished) hypothesis can become
+    one of the `nbest` best. T_x is the number of source symbols, including `</s>`.
 
     Hypotheses are ranked by their score, log-probability / length^length_penalty. The length is the number of
-    target symbols, including `</s>`. Open (unfinished) hypotheses are ranked after all finished ones. Among
+    target symbols, including `</s>`. Open hypotheses are ranked after all finished ones. Among
     equal hypotheses, the lower word index wins.
 
     Args:

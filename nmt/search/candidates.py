@@ -64,7 +64,7 @@ def best_continuations(
     Args:
         logits: (B, K, V) for the next word. Logits of forbidden words are overwritten.
         totals: (B, K) float64, log-probabilities of the hypotheses; -inf in empty slots.
-        widths: (B,) int, number of continuations to return per sentence. W is the largest.
+        widths: (B,) int, number of continuations to return per sentence. W is the largest of them.
         forbidden: word id -> (B,) bool, True in sentences where the word is forbidden.
 
     Raises:
@@ -81,7 +81,7 @@ def best_continuations(
     candidates, bound = _inspect_cells(count, logits, best, normaliser, totals, stripes)
     kept = _best(candidates, widths)
     # `bound` is an upper bound for the scores of all words outside the inspected cells. If it is not clearly
-    # below the kept scores, rank all words.
+    # below the kept scores, a better word may be missing, so rank all words.
     lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
     slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
     unsure = (bound >= lowest - slack) & (bound > -np.inf)
@@ -105,7 +105,7 @@ def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
 def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
     """Sets the logits of a word to -inf in the sentences of a mask (B,).
 
-    Also updates the best logits of its cells. If they were too high, all words would be sorted.
+    Also updates the best logits of its cells. Otherwise, they could be too high, and all words would be sorted.
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:

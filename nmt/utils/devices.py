@@ -29,7 +29,7 @@ THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 def resolve_precision(precision: str, accelerator: str) -> str:
     """Resolves `auto` to bf16-mixed if the hardware supports bf16, else to 32-true.
 
-    Raises InputError for float16. Its gradients would underflow, because the CUDA graphs have no loss scaling.
+    Raises InputError for float16, whose gradients would underflow, because training does not scale the loss.
     """
     if str(precision).partition("-")[0] == "16":
         raise InputError(f"trainer.precision={precision}: type bf16-mixed or 32-true, or auto")
@@ -87,11 +87,11 @@ def why_no_gpu() -> str:
 
 
 def set_threads(threads: int | str, accelerator: str, units: int, processes: int = 1) -> int:
-    """Sets the CPU threads of this process, and returns their number.
+    """Sets the number of CPU threads of this process, and returns this number.
 
     With a GPU, `auto` is one thread. On a CPU, `auto` depends on the machine and on `units`. It does not depend
     on the load, so that commands are deterministic. If torch was imported before nmt, for example in a notebook,
-    `auto` is one thread too, because waiting threads would spin.
+    `auto` is one thread too, because it is too late to stop waiting threads from spinning (`nmt.utils.startup`).
 
     Args:
         threads: a number, or `auto`.
@@ -113,7 +113,7 @@ def map_batches(
     """Applies a function to items and yields the results in order; on a CPU, it uses `workers` threads.
 
     Results are bit-identical for any number of threads, which run in parallel because torch releases the global
-    interpreter lock. Forked processes could hang, since OpenMP has already run in the parent.
+    interpreter lock. Forked processes are not used, because they could hang if OpenMP has run in the parent.
 
     Args:
         function: must not change shared state. It must set gradient mode and autocast, because each thread

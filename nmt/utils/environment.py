@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from nmt.utils.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# `wandb login` stores the key under one of these hosts, depending on the version of wandb.
+# In `~/.netrc`, `wandb login` stores the key under one of these hosts, depending on the version of wandb.
 WANDB_SERVERS = ("api.wandb.ai", "api.forge.coreweave.com")
 WITHOUT_KEY = "W&B has no key here; run `wandb login` or set WANDB_API_KEY"
 

@@ -17,7 +17,7 @@ from nmt.utils.startup import shared_cores
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-FEWEST_SENTENCES = 2000  # with fewer sentences in all items, processes do not save time
+FEWEST_SENTENCES = 2000  # with fewer sentences in total, several processes do not save time
 
 _work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items of a worker process
 
@@ -28,8 +28,8 @@ def map_in_processes(
     """Applies a function to items in forked processes, one per core, and yields the results in order.
 
     The forks share the objects of this process, so only the results are copied. No forks are used for a single
-    item or core, or if `sentences` (the number in all items) is small. They are also not used outside Linux,
-    where they are unsafe. `function` must not use threads, because threads do not survive a fork.
+    item or core, or if the total number of `sentences` is small. They are also not used outside Linux, where they
+    are unsafe. `function` must not use threads, because threads do not survive a fork.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":
@@ -46,7 +46,7 @@ def map_in_processes(
         try:
             yield from pool.map(_apply, range(len(items)))
         except BaseException:  # for example a signal
-            # Do not wait for running tasks. Also end starting workers, which the pool does not list yet.
+            # Do not wait for running tasks. Also end workers that are still starting and not in the pool's list.
             for worker in multiprocessing.active_children():
                 if worker not in others:
                     worker.terminate()

@@ -26,7 +26,7 @@ class Stage(tqdm):
 
     Args:
         title: description of the stage, such as `translating test`.
-        total: total number of units. If it is None, a count is shown, but not if stdout is a terminal.
+        total: number of units. If None, the number of finished units is shown, unless stdout is a terminal.
         unit: name of the unit in the singular; empty if nothing is counted.
         shown: whether to show the stage.
     """

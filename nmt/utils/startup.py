@@ -12,7 +12,7 @@ SETTINGS = {
     # thread that the others wait for (docs/performance.md).
     "GOMP_SPINCOUNT": "300",  # for GNU OpenMP, number of spins
     "KMP_BLOCKTIME": "1",  # for Intel and LLVM OpenMP, in milliseconds
-    # By default, oneDNN caches 1,024 matrix products. Batches of all lengths need about twice as many.
+    # By default, oneDNN caches kernels for 1,024 matrix products. Batches of all lengths need about twice as many.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
 # Constants of glibc's malloc.h. By default, malloc returns large freed blocks to the kernel. This is slow,
@@ -24,7 +24,7 @@ KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 MiB, and 32 MiB (glib
 def set_up_process() -> None:
     """Sets environment variables for OpenMP and oneDNN, and makes malloc keep freed memory.
 
-    Leaves variables that are already set, and all if torch is already imported. Child processes inherit them.
+    Variables that are already set are kept. If torch is already imported, none is set. Child processes inherit them.
     """
     if "torch" not in sys.modules:
         for name, value in SETTINGS.items():
@@ -35,7 +35,7 @@ def set_up_process() -> None:
 
 
 def shared_cores(processes: int = 1) -> int:
-    """Returns the number of physical cores (at most OMP_NUM_THREADS) per process, but at least 1."""
+    """Divides the number of physical cores (at most OMP_NUM_THREADS) by `processes`; returns at least 1."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = min(physical_cores(), int(limit)) if limit.isdecimal() else physical_cores()
     return max(1, cores // max(1, processes))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-# Control characters except tab and newline, line and paragraph separators, and marks that change the
+# Control characters (except tab and newline), line and paragraph separators, and marks that change the
 # direction of text. The joiners U+200C and U+200D are not included, because words of some scripts contain them.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 

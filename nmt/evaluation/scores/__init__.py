@@ -70,7 +70,7 @@ def choose_scores(
 
 
 def score_of_name(name: str, key: str) -> Score:
-    """Returns the score with a name as in `choose_scores` or `bleu_no_unk`; raises InputError for other names."""
+    """Returns the score of a name: a key of `REGISTERED`, `bleu_no_unk` or MODULE.NAME; otherwise raises InputError."""
     known = {**REGISTERED, NO_UNK.key: NO_UNK}
     if name in known:
         return known[name]

@@ -63,7 +63,7 @@ class Score(ABC):
 
     @property
     def signature(self) -> str | None:
-        """The signature from sacrebleu, or None."""
+        """The signature of a sacrebleu metric; None for all other scores."""
         return None
 
     def description(self) -> dict[str, Any]:

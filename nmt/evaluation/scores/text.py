@@ -25,10 +25,10 @@ from nmt.evaluation.scores.base import Record, Score, quotient
 from nmt.evaluation.scores.bleu import bleu, enough_matches
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
-# In sacrebleu, the two lengths are first. In `nmt.evaluation.scores.bleu`, they are last.
+# Indices that move the two lengths of sacrebleu's statistics from the start to the end, as `bleu` expects.
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
 REMEMBERED = 1 << 14  # number of references to cache for other runs on the same test set
-MATCHES_NOTHING = "\ue000"  # private use area: no tokeniser splits it, and no text contains it
+MATCHES_NOTHING = "\ue000"  # private-use character, which no tokeniser splits and no text contains
 
 # language -> sacrebleu's tokeniser, and the Python package that it needs
 MECAB = {"ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
@@ -79,7 +79,7 @@ class TextScore(Score):
     @functools.cached_property
     def _metric(self) -> Metric:
         metric = self.metric()
-        metric.num_refs = 1  # part of the signature; usually set by `corpus_score`
+        metric.num_refs = 1  # the signature needs this; usually, `corpus_score` sets it
         return metric
 
     def _count(self, *references: str) -> dict[str, Any]:
