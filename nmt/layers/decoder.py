@@ -1,4 +1,4 @@
-"""The decoder of both models, for single steps of a search and for whole target sentences (A.2.2).
+"""The decoder of RNNsearch and RNNencdec (A.2.2), for one step of a search or for whole target sentences.
 
 Sizes: B batch, S source length, T target length, K hypotheses per sentence, H state, A annotation,
 E embedding, M maxout units. E y is the embedding of the word y.
@@ -34,7 +34,7 @@ DecoderOutput = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Decoder(nn.Module):
-    """A recurrent unit s_i = f(s_{i-1}, E y, c_i) with s_0 = tanh(W_s summary + b), and the readout t_i.
+    """Computes states s_i = f(s_{i-1}, E y, c_i), where s_0 = tanh(W_s summary + b), and readouts t_i.
 
     `context` is an `Attention` (RNNsearch) or a `FixedContext` (RNNencdec). `state_input` chooses the
     word y. With "previous", y is y_{i-1}, as printed in the paper. With "current", y is y_i, as in
@@ -102,7 +102,7 @@ class Decoder(nn.Module):
         return DecoderState(hidden, embedded)
 
     def forward(self, target: Tensor, target_mask: Tensor, memory: Memory) -> DecoderOutput:
-        """Returns the outputs for target ids (B, T) with mask (B, T), by teacher forcing."""
+        """Runs the decoder on target ids (B, T) with mask (B, T), by teacher forcing."""
         state = self.initial(memory)
         readouts, outputs = [], []
         for i in range(target.shape[1]):

@@ -1,4 +1,4 @@
-"""Encoders: the annotations of source words (section 3.2), and the summary for s_0.
+"""Encoders, which compute annotations of source words (section 3.2) and the summary that determines s_0.
 
 Sizes: B batch, S source length, E embedding, H state. Padding is at the end of a sentence.
 """
@@ -71,7 +71,7 @@ class ForwardEncoder(Encoder):
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S) with mask (B, S)."""
         (states,) = self.states(source, mask)
-        return states, states[:, -1]  # padding does not change the state
+        return states, states[:, -1]  # the last word's state, because padding does not change it
 
 
 class BidirectionalEncoder(Encoder):

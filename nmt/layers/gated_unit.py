@@ -1,8 +1,9 @@
 """The gated hidden unit (Cho et al. 2014; appendix A.1.1 of Bahdanau, Cho and Bengio 2015).
 
-Unlike in `torch.nn.GRU`, r multiplies s before the product with U, and z multiplies s̃ instead of s.
+Unlike in `torch.nn.GRU`, the reset gate r multiplies the state s before the product with U, and
+the update gate z multiplies the candidate s̃ instead of s.
 
-Sizes: E embedding, H state, A annotation (context). The blocks of a stacked matrix are in the order z, r, s̃.
+Sizes: E embedding, H state, A annotation (context). Stacked matrices contain blocks for z, r and s̃, in this order.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class GatedUnit(Unit):
     U_gates: nn.Parameter
 
     def start(self, hidden: Tensor) -> Tensor:
-        """Returns the initial state, which is h (..., H) itself."""
+        """Returns the initial state, which is `hidden` (..., H) itself."""
         return hidden
 
     def output(self, state: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 
 `paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0. All other weights and the embeddings ~ N(0, 0.01²).
 
-`glorot`: embeddings ~ N(0, 0.3²), all other weights from `xavier_uniform_`. Gates and readouts have
-useful gradients from the first update on.
+`glorot`: embeddings ~ N(0, 0.3²), all other weights from `xavier_uniform_`. Gates and readouts then
+have useful gradients from the first update on.
 
 `wide`: like `glorot`, but embeddings ~ N(0, 1). Each annotation then depends mostly on its own word, so
 attention falls on the source word that is being translated instead of the next word. But training changes

@@ -23,7 +23,7 @@ class Intervention(nn.Module):
         argmax     weight 1 at the position of the largest weight
         shifted    weights rotated by one position; the last weight moves to the first position
 
-    The new weights also sum to 1, so contexts have the same scale as before. `log_normaliser` does not change.
+    The new weights also sum to 1, so the scale of the contexts does not change. `log_normaliser` stays the same.
     """
 
     def __init__(self, attention: Attention, kind: str) -> None:

@@ -1,6 +1,6 @@
 """Attention in a window around a predicted position (Luong, Pham and Manning, 2015, section 3.2).
 
-This attention is not in the paper. The paper's attention is `nmt.layers.attention.Attention`.
+Bahdanau, Cho and Bengio (2015) attend to all positions, as in `nmt.layers.attention.Attention`.
 
 Sizes: B batch, K queries per sentence, S source length, H state, N alignment space.
 """
@@ -27,10 +27,10 @@ class LocalAttention(Attention):
     without normalisation. Σ_j a_ij is between e^-2 and 1. Only the returned weights are normalised:
     α_ij = a_ij / Σ_j a_ij. The returned log Z_i satisfies log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
-    W_p (N, H) and v_p (N) get their gradients through the Gaussian. `paper` draws both from N(0, 0.01²),
-    `glorot` and `wide` from `xavier_uniform_`. The values are small, so the sigmoid is near 1/2 at first.
-    Every window therefore starts near the middle of the sentence. Raises ValueError if `window` (D) is
-    less than 1.
+    W_p (N, H) and v_p (N) get their gradients through the Gaussian. Initialisation: `paper` draws both
+    from N(0, 0.01²). `glorot` and `wide` use `xavier_uniform_`. The initial values are small, so the
+    sigmoid is near 1/2, and every window is at first centred near the middle of the sentence. Raises
+    ValueError if `window` (D) is less than 1.
     """
 
     def __init__(

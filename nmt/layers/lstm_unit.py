@@ -1,6 +1,6 @@
 """Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
-The paper uses `nmt.layers.gated_unit.GatedUnit` instead of this unit. There are no peephole connections.
+Bahdanau, Cho and Bengio (2015) use `nmt.layers.gated_unit.GatedUnit` instead. There are no peephole connections.
 
 Sizes: H state, A annotation (context). Stacked matrices contain blocks for i, f, o and g, in this order.
 """
@@ -35,7 +35,7 @@ class LstmUnit(Unit):
         nn.init.ones_(self.bias.chunk(4)[1])
 
     def start(self, hidden: Tensor) -> Tensor:
-        """Returns the state (..., 2H) with h (..., H) and a zero cell state."""
+        """Returns the state (..., 2H) in which h is `hidden` (..., H) and the cell state is 0."""
         return pad(hidden, (0, self.hidden))
 
     def output(self, state: Tensor) -> Tensor:

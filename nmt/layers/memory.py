@@ -28,10 +28,10 @@ def select(fields: Fields, rows: Tensor) -> Fields:
 
 
 def reorder(fields: Fields, indices: Tensor) -> Fields:
-    """Returns a state or attention output whose hypothesis (b, k) is old hypothesis `indices[b, k]`.
+    """Selects and reorders the hypotheses of a state or attention output by `indices` (B', K').
 
-    `indices` (B', K') has a flat index for each of K' hypotheses of B' sentences. The flat index of old
-    hypothesis n of sentence m is m * K + n.
+    The new hypothesis k of sentence b is the old hypothesis with the flat index `indices[b, k]`. The flat
+    index of the old hypothesis n of sentence m is m * K + n.
     """
     rows = indices.flatten()
 

@@ -52,8 +52,8 @@ class Additive(nn.Module):
     """e_ij = v_aᵀ tanh(q_i + k_j), the alignment model of the paper (section A.1.2).
 
     Initialisation: `paper` sets v_a to 0. Then all scores are 0, all weights are equal, and the
-    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` use `xavier_uniform_`, with v_a
-    as a 1 × N matrix, so that alignments are learnt in several times fewer updates.
+    gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` initialise v_a
+    like a 1 × N matrix, by `xavier_uniform_`. Alignments are then learnt in several times fewer updates.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:
@@ -97,8 +97,8 @@ class ScaledDot(Dot):
 
     `Dot` can learn the same scores with smaller W_a and U_a. But the division by √N changes the initial
     scores and the size of updates. If the initial values and the learning rate of W_a and U_a are
-    multiplied by N^(-1/4), `Dot` trains like `ScaledDot`. This holds for Adam without ε, weight
-    decay and gradient clipping.
+    multiplied by N^(-1/4), `Dot` trains like `ScaledDot`. This holds for Adam with ε = 0 and
+    without weight decay or gradient clipping.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:
@@ -119,8 +119,8 @@ class General(Dot):
 class Cosine(nn.Module):
     """e_ij = cos(q_i, k_j) / τ, where log 1/τ is a learnt parameter.
 
-    If W_a and U_a are small, their gradients are large. So choose `glorot` instead of `paper`. With
-    the initial value τ = 1/√N, the scores of random vectors have variance 1.
+    If W_a and U_a are small, their gradients are large. So choose the initialisation `glorot`
+    instead of `paper`. With the initial value τ = 1/√N, the scores of random vectors have variance 1.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

@@ -89,7 +89,7 @@ class Translator(pl.LightningModule, ABC):
     def _log_nll(self, nll: Tensor, batch: Batch, index: int) -> None:
         """Logs the NLL per word of all updates since the last log entry.
 
-        The sentences of one update have similar lengths, so the NLL of one update depends on their length.
+        The NLL of a single update would not be representative, because its sentences have similar lengths.
         """
         if self._trainer is None:
             return
@@ -183,7 +183,7 @@ class Translator(pl.LightningModule, ABC):
         """
         trainer, backend = self._trainer, backend_of(self.network)
         usable = backend.has_kernels(self.network.device)
-        if trainer is not None:  # kernels round differently, so all ranks or none use them
+        if trainer is not None:  # kernels round differently, so all ranks must make the same choice
             usable = trainer.strategy.reduce_boolean_decision(usable)
         model = self.config.model
         ways = possible_ways(model.kernels, model.graphs, usable, is_fused(self.network))

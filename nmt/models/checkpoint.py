@@ -3,7 +3,7 @@
 `hyper_parameters` has the configuration (`config`) and the sizes of the vocabularies. `nmt` has:
 
     version                               version of nmt
-    source_vocabulary, target_vocabulary  states of the vocabularies
+    source_vocabulary, target_vocabulary  serialised vocabularies
     fingerprint                           hash of the training and development text
     overrides                             overrides of the command line
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
@@ -92,7 +92,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
 
     Raises:
         InputError: if the file is missing, damaged or not a checkpoint of nmt, or if its configuration
-            is invalid. Also if the configuration names code outside nmt that `trust` does not list.
+            is invalid or names code outside nmt that `trust` does not list.
     """
     path = Path(path)
     if not path.is_file():
@@ -106,7 +106,7 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
         values = content["hyper_parameters"]["config"]
         source, target = (load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target"))
-    except Exception as error:  # torch's message would suggest unsafe loading
+    except Exception as error:  # replaces torch's message, which suggests unsafe loading
         raise InputError(
             f"checkpoint={path}: damaged, or not a checkpoint of nmt; "
             "the checkpoints of a run are in its folder checkpoints/"

@@ -137,7 +137,7 @@ class HeldOutMetrics(nn.Module):
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:
-    """Returns the number of target symbols, and sums of the `ATTENTION` statistics of weights (B, T, S)."""
+    """Returns the number of target symbols, and the sum of each `ATTENTION` statistic, given weights (B, T, S)."""
     last = batch.source_mask.sum(1) - 1  # (B,) position of </s>
     shares = []
     for position in (last, (last - 1).clamp(min=0)):

@@ -109,7 +109,7 @@ def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -
 
 
 def make_attention(model: ModelConfig, annotation: int) -> Attention:
-    """Creates the attention of `model.attention` and `model.scoring` for annotations of size `annotation`."""
+    """Creates the attention that `model` describes, for annotations of size `annotation`."""
     if model.alignment is None:
         raise InputError("model.alignment=null: attention needs the size of the alignment space")
     scorer = named_class("model.scoring", model.scoring, Additive)
@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """Instantiates the class that a section names, with the other keys of the section as arguments."""
+    """Instantiates the class that a section names in `_target_`, with its other keys as keyword arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)

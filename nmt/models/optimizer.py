@@ -1,7 +1,7 @@
 """Creates optimizers and learning-rate schedules from the classes that a configuration names.
 
-A schedule is called with the optimizer and its arguments from the configuration. If it has a parameter
-`updates`, it also gets the number of updates of the run. The schedule steps once per update.
+A schedule is called with the optimizer and the arguments in `optimizer.schedule`. If the schedule has a
+parameter `updates`, it also gets the planned number of updates. The schedule steps once per update.
 """
 
 from __future__ import annotations

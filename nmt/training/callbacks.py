@@ -24,7 +24,7 @@ SHOWN = 4  # number of development pairs with a heatmap at each validation
 
 
 class Seeds(pl.Callback):
-    """Seeds each micro-batch from its number, so that a resumed run uses the same dropout masks."""
+    """Derives the seed of each micro-batch from its number, so that a resumed run draws the same dropout masks."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -149,7 +149,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation, check at the next batch, because its checkpoint has been written by then.
+        # After a validation, wait until its checkpoint exists: check at the start of the next batch.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

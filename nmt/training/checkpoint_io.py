@@ -18,12 +18,13 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     If the process is killed or the disk is full, the previous checkpoint is still intact. After a
     validation with a new best score, best.ckpt and last.ckpt have the same content. The file that is
-    written second is then a hard link to the first. A later checkpoint replaces only one of the two links.
+    written second is then a hard link to the first. If a later checkpoint replaces one of the two files,
+    the other file does not change.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._state: Any = None  # training state of the last checkpoint
+        self._state: Any = None  # identifies the content of the last checkpoint
         self._written: Path | None = None
 
     def save_checkpoint(

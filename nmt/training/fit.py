@@ -52,7 +52,7 @@ FAILED_GPU = re.compile(  # GPU errors other than lack of memory or an unsupport
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
-DICTIONARY_SAMPLE = 20_000  # number of training pairs that are searched for rare words
+DICTIONARY_SAMPLE = 20_000  # number of training pairs sampled for the dictionary of unknown words
 
 
 class Training:
@@ -82,7 +82,7 @@ class Training:
             CheckMonitors(config.callbacks),
             StopOnSignal(stop, folder.last),
         ]
-        # Check now that the classes exist, because they are used only after the text is prepared.
+        # A large text takes long to prepare, so check first that the classes exist.
         target_of("model", vars(config.model))
         for name in ("encoder", "unit", "attention", "scoring"):
             settings = getattr(config.model, name) or {}
@@ -119,7 +119,7 @@ class Training:
             trainer.fit_loop.max_epochs = -1
         try:
             with self.stop.deferring():
-                # `weights_only` is an argument of torch.load. Lightning restores the optimizer, too.
+                # `weights_only` only restricts unpickling. Lightning still restores the optimizer.
                 trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
         except BaseException as error:
             if isinstance(error, MisconfigurationException):  # e.g. a monitored metric is missing
@@ -160,8 +160,8 @@ class Training:
             title = "likelihood of sampled training pairs"
             train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
         # The dictionary translates unknown words. It is learnt even if `search.replace_unk` is `none`,
-        # because this key can be changed later. Without attention no dictionary can be learnt. Subword
-        # models do not need a dictionary.
+        # because an evaluation can change this setting. Without attention no dictionary can be learnt.
+        # Subword models do not need a dictionary.
         if model.network.attends and model.source.kind == WORDS:
             rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
             title = "dictionary of unknown words"

@@ -31,7 +31,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
     the run's folder, so that a resumed run continues its W&B run.
 
     Raises:
-        InputError: if a section is not a logger or cannot be instantiated, or if W&B is online and has no key.
+        InputError: if a section is not a logger or cannot be instantiated, or if W&B is online and has no API key.
     """
     loggers: list[Logger] = []
     for name, settings in config.logger.items():
@@ -79,7 +79,7 @@ def connect(logger: Logger) -> None:
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a WandbLogger that nmt sets. Values of `given` take precedence."""
+    """Returns the arguments that nmt sets for a WandbLogger. Values of `given` take precedence."""
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id in a run's folder. If there is none, stores the id of the sweep agent or a random id."""
+    """Returns the W&B id of a run. A new id comes from W&B's sweep agent or is random, and is stored in `folder`."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

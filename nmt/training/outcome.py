@@ -19,7 +19,7 @@ from nmt.utils.files import sha256
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
-    """Returns the outcome in the checkpoint, with the checkpoints, device and precision of this evaluation."""
+    """Returns the outcome in the checkpoint, plus the checkpoints, device and precision of this evaluation."""
     checkpoint, trainer = run.checkpoint, run.trainer
     assert checkpoint is not None
     assert trainer is not None
@@ -80,7 +80,7 @@ def describe_model(model: Model) -> dict[str, Any]:
 def rerun_command(overrides: Sequence[str]) -> str:
     """Returns the command that repeats a run in a new folder.
 
-    This also works for a sweep job or a resumed run. Hydra's own settings except the search path are left out.
+    The command also works for sweep jobs and resumed runs. Of Hydra's own settings, it contains only the search path.
     """
     hydra = HydraConfig.get()
     searched = [word for word in hydra.overrides.hydra if override_key(word) == "hydra.searchpath"]

@@ -1,4 +1,4 @@
-"""Finishes a run: draws figures, builds the page, logs, and writes results.json last."""
+"""Finishes a run: draws figures, builds the HTML page, logs the results, and writes results.json last."""
 
 from __future__ import annotations
 

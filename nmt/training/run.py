@@ -74,7 +74,7 @@ class RunFolder:
 
 @dataclass
 class Run:
-    """The state that the steps of a run share.
+    """A run, with its configuration, folder, checkpoints, text and loggers.
 
     Attributes:
         config: the validated configuration. `threads` is the number of threads in use.
@@ -121,7 +121,7 @@ class Run:
         """Prepares the data, or loads it from the cache.
 
         Raises:
-            InputError: if the text is invalid (see `prepare`), or if it differs from the checkpoint's text.
+            InputError: if the text is invalid (see `prepare`), or if the checkpoint was trained on other text.
         """
         config = self.config
         vocabularies = None
@@ -184,7 +184,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
     stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
-    # With resume=auto, the user repeats the original command, so its keys must agree with the checkpoint.
+    # With resume=auto, the user repeats the original command, so its settings must be those of the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
     last = config.trainer["max_steps"]
@@ -239,7 +239,7 @@ def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
     """Refuses initial weights whose model, vocabularies or languages differ from those of `config`.
 
     Raises:
-        InputError: if a key differs. The message names all such keys, with the values that the weights need.
+        InputError: if there is such a difference. The message lists the keys and values that the weights need.
     """
     needed = [
         f"{path}={json.dumps(needs)}"

@@ -153,7 +153,7 @@ def preempted() -> bool:
     """Returns whether SLURM is preempting this job.
 
     SLURM also sends SIGTERM after `scancel` and at the time limit. In these two cases the job must not be
-    requeued. A cancelled job is no longer in the state RUNNING.
+    requeued. Only a preempted job has a `PreemptTime` while its state is RUNNING.
     """
     output = scontrol("show", "job", "--oneliner", os.environ["SLURM_JOB_ID"])
     if output is None:

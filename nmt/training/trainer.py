@@ -81,7 +81,7 @@ def make_trainer(
         if is_srun_task():
             plugins.append(SLURMEnvironment(auto_requeue=False))  # nmt requeues the job itself
         elif "SLURM_JOB_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
-            plugins.append(LightningEnvironment())  # else Lightning treats the script as a rank
+            plugins.append(LightningEnvironment())  # without srun, nmt launches the ranks
         trainer = pl.Trainer(
             **given, callbacks=list(callbacks), logger=list(loggers), plugins=plugins
         )
@@ -98,7 +98,7 @@ def make_trainer(
 
 
 def make_strategy(name: str) -> Any:
-    """Returns a DDP strategy for `ddp` and `ddp_bf16`. Returns other names of Lightning unchanged.
+    """Returns a DDP strategy for `ddp` and `ddp_bf16`. Returns any other name unchanged.
 
     The gradients are views of DDP's communication buckets, so they are not copied. With `ddp_bf16`,
     the ranks exchange gradients in bf16.

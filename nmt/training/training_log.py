@@ -37,8 +37,8 @@ class TrainingRecord(pl.Callback):
         seconds: seconds spent on updates, without validations.
         hours: hours of training up to the last checkpoint, including the time before a resume.
         stopped_early: the reason why training ended before `max_steps` and `max_epochs`, or an empty string.
-        continues: whether the folder or the length of the run has changed. If so, a run that ended early
-            continues.
+        continues: whether the folder or the planned length of the run has changed. If so, the training
+            continues even if it had ended early.
     """
 
     def __init__(self) -> None:
