@@ -33,8 +33,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from nmt.config.commands import TrainConfig
-from nmt.config.keys import INCIDENTAL, effect_of
-from nmt.config.overrides import flatten
+from nmt.config.keys import INCIDENTAL, effect_of, flatten
 from nmt.utils.commands import override_key, quoted
 from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked

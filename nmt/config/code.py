@@ -11,7 +11,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import get_object
 
-from nmt.config.overrides import is_within
+from nmt.config.keys import is_within
 from nmt.config.schema import Config, to_containers
 from nmt.utils.errors import InputError, first_line
 

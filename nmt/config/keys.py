@@ -1,4 +1,4 @@
-"""Declares configuration keys (default, meaning, bounds), and lists the keys of a schema."""
+"""Declares configuration keys (default, meaning, bounds), lists the keys of a schema, and flattens mappings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 EDGES = (10, 20, 30, 40, 50, 60)  # default length buckets; a last bucket holds longer sentences
@@ -99,3 +99,26 @@ def effect_of(schema: type, path: str, section: str = TRAINING) -> str:
         return effect_of(entry.default_factory, rest, effect)
     inside: Mapping[str, str] = entry.metadata.get("inside", {})
     return inside.get(rest.partition(".")[0], effect)
+
+
+def is_within(path: str, prefixes: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `prefixes`, or inside a section that is one of `prefixes`.
+
+    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
+    (True, False)
+    """
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Flattens nested mappings to dotted keys, down to `depth` levels (0: all), and drops empty sections.
+
+    >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
+    ({'a.b': [1]}, {'a.b': {'c': 1}})
+    """
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        is_section = isinstance(value, Mapping) and depth != 1
+        path = f"{prefix}{name}"
+        flat |= flatten(value, f"{path}.", depth - 1) if is_section else {path: value}
+    return flat

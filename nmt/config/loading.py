@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from nmt.config.commands import CheckpointConfig, TrainConfig
 from nmt.config.keys import entries, problem
 from nmt.config.schema import Config, DataConfig, TextConfig, class_name, scoring_of
 from nmt.utils.errors import InputError, first_line
+from nmt.utils.files import check_set_name
 
 Section = TypeVar("Section")
 
@@ -120,13 +120,3 @@ def check_together(config: Config) -> None:
         raise InputError(f"evaluation.edges={edges}: must be increasing, starting at 1 or more")
     if isinstance(config.threads, str) and config.threads != "auto":
         raise InputError(f"threads={config.threads}: must be a whole number, or auto")
-
-
-def check_set_name(name: str) -> str:
-    """Returns the name of a test set; raises InputError if it cannot be part of a file name."""
-    if not re.fullmatch(r"\w[\w.+-]{0,79}", name) or name.endswith(".detok"):
-        raise InputError(
-            f"data.test.{name!r}: file names contain the name of a test set; use up to 80 letters, "
-            "digits, '_', '-', '.' and '+'"
-        )
-    return name

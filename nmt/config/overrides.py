@@ -17,7 +17,7 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.config.commands import CheckpointConfig, TrainConfig
-from nmt.config.keys import LOCAL, RESUMABLE, WEIGHTS, effect_of, entries
+from nmt.config.keys import LOCAL, RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
 from nmt.config.loading import check_together, load_plain, type_texts
 from nmt.config.schema import Config, to_containers
 from nmt.utils.commands import override_key
@@ -201,26 +201,3 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[
     return {
         path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
     }
-
-
-def is_within(path: str, prefixes: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `prefixes`, or inside a section that is one of `prefixes`.
-
-    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
-    (True, False)
-    """
-    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Flattens nested mappings to dotted keys, down to `depth` levels (0: all), and drops empty sections.
-
-    >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
-    ({'a.b': [1]}, {'a.b': {'c': 1}})
-    """
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        is_section = isinstance(value, Mapping) and depth != 1
-        path = f"{prefix}{name}"
-        flat |= flatten(value, f"{path}.", depth - 1) if is_section else {path: value}
-    return flat

@@ -33,10 +33,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config.loading import check_set_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.text.lines import read_lines
-from nmt.utils.files import refuse_unreadable, write_atomically
+from nmt.utils.files import check_set_name, refuse_unreadable, write_atomically
 
 Record = dict[str, Any]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.loading import check_set_name
 from nmt.evaluation.buckets import bucket_name
-from nmt.utils.files import refuse_unreadable, write_text
+from nmt.utils.files import check_set_name, refuse_unreadable, write_text
 
 FILE = "scores.csv"
 VALUE = ("value", "low", "high")

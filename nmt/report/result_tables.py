@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.overrides import flatten
+from nmt.config.keys import flatten
 from nmt.evaluation.position import POSITION
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison

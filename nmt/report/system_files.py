@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from nmt.config.overrides import flatten
+from nmt.config.keys import flatten
 from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import read_rows
 from nmt.text.lines import check_file, read_lines

@@ -18,8 +18,8 @@ from pytorch_lightning.loggers import Logger
 
 from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.keys import WEIGHTS, effect_of
-from nmt.config.overrides import apply_overrides, differences, flatten, is_within, refuse_changes
+from nmt.config.keys import WEIGHTS, effect_of, flatten, is_within
+from nmt.config.overrides import apply_overrides, differences, refuse_changes
 from nmt.config.schema import Config, to_containers
 from nmt.data.preparation import Prepared, prepare
 from nmt.evaluation import results

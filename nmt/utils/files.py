@@ -1,4 +1,4 @@
-"""Writes files atomically, hashes them, and locks folders."""
+"""Writes files atomically, hashes them, locks folders, and checks file names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -118,3 +119,13 @@ def locked(folder: Path, key: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def check_set_name(name: str) -> str:
+    """Returns the name of a test set; raises InputError if it cannot be part of a file name."""
+    if not re.fullmatch(r"\w[\w.+-]{0,79}", name) or name.endswith(".detok"):
+        raise InputError(
+            f"data.test.{name!r}: file names contain the name of a test set; use up to 80 letters, "
+            "digits, '_', '-', '.' and '+'"
+        )
+    return name

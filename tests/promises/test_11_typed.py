@@ -17,9 +17,8 @@ import torch
 
 from nmt.cli.composition import LISTS, PLUS, conf_folder
 from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, entries
+from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
 from nmt.config.loading import load
-from nmt.config.overrides import flatten, is_within
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied, composing
