@@ -18,8 +18,8 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Number of entries in the buffer of `Sigmoids`. On a CPU this is the number per thread. The part of each
-# thread then fits into the cache of its core.
+# Number of entries in the buffer of `Sigmoids`. On a CPU this is the number per thread, so that the part of
+# each thread fits into the cache of its core.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 # For |x| up to this bound, e^2x neither overflows nor underflows.
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}
@@ -36,7 +36,7 @@ class DotSteps:
     """Attention with the scores scale · qᵀk. Takes annotations (B, S, A), keys (B, S, N) and a mask (B, S)."""
 
     def __init__(self, scoring: Any, annotations: Tensor, keys: Tensor, mask: Tensor) -> None:
-        # scores are at least float32, because 16-bit numbers have only 2 or 3 significant digits
+        # computes scores in at least float32, because 16-bit numbers have only 2 or 3 significant digits
         self.keys = keys.to(accumulate_dtype(keys.dtype))
         self.scoring = scoring
         self.annotations = annotations

@@ -1,4 +1,4 @@
-"""Selects the implementation of the steps of a network: Triton kernels or PyTorch operations.
+"""Selects whether a network uses Triton kernels or PyTorch operations.
 
 `nmt.fused.steps` is the reference implementation in PyTorch. `nmt.fused.gpu.kernels` implements the
 same functions in Triton.
@@ -22,9 +22,10 @@ Result = TypeVar("Result")
 
 
 class Backend:
-    """Runs the loops over the steps of a network. All fused layers of a network share one backend.
+    """Runs the functions of fused layers with Triton kernels or PyTorch operations.
 
-    If a kernel fails, the backend logs one warning and uses PyTorch operations from then on.
+    All fused layers of a network share one backend. If a kernel fails, the backend logs one warning and uses
+    PyTorch operations from then on.
 
     Args:
         kernels: whether a GPU may use Triton kernels.
@@ -32,7 +33,7 @@ class Backend:
 
     Attributes:
         kernels: becomes False if a kernel fails.
-        steps: the module that computes steps without kernels. `nmt.fused.gpu.probe` and tests replace it.
+        steps: the module with the PyTorch functions. `nmt.fused.gpu.probe` and tests replace it.
     """
 
     steps: Any = steps
@@ -51,7 +52,7 @@ class Backend:
     def run(
         self, example: Tensor, compute: Callable[..., Result], *arguments: Any, **options: Any
     ) -> Result:
-        """Returns `compute(steps, *arguments, **options)`. The device and dtype of `example` select `steps`.
+        """Returns `compute(steps, *arguments, **options)`. The device and dtype of `example` determine `steps`.
 
         If a kernel fails, `compute` is called again, so it must not change its arguments. Gradient checks
         use float64, which has no kernels.
@@ -67,7 +68,7 @@ class Backend:
         except Exception as error:
             self.kernels = False
             warn_of_failure(error)
-        # outside `except`, because there the traceback keeps the tensors of the first call in memory
+        # outside `except`, because inside it the traceback keeps the tensors of the first call in memory
         return compute(self.steps, *arguments, **options)
 
 

@@ -1,6 +1,6 @@
 """The decoder: one loop over all target words in training, and single steps in a beam search.
 
-The unit multiplies contexts by C, and the readout multiplies contexts by C_o. A beam search computes
+The gated unit multiplies contexts by C, and the readout multiplies contexts by C_o. A beam search computes
 C h_j and C_o h_j once for each annotation h_j, so its steps do not multiply by C or C_o.
 
 Sizes: B = batch, S = source length, T = target length, K = hypotheses per sentence, H = state, N = key,
@@ -40,7 +40,7 @@ from nmt.layers.precision import accumulate_dtype, compute_dtype
 
 SCORINGS = (Additive, FusedAdditive, Dot, ScaledDot, General)
 # Maximum number of source symbols for which `begin` computes [C; C_o] h_j. These vectors are longer than
-# h_j, so they save time only for short sources: up to about 100 to 140 symbols on a CPU with a beam of 12.
+# h_j, so they save time only for short sources (on a CPU with a beam of 12, at most 100 to 140 symbols).
 MAX_PRODUCT_SYMBOLS = 120
 
 

@@ -299,7 +299,7 @@ def run_backward(
     state, gate, candidate, from_outside = by_step(
         units.states, units.gates, units.candidates, upstream[0].contiguous()
     )
-    from_outside = from_outside[-length:]  # drops s_0, which only a loop with attention has
+    from_outside = from_outside[-length:]  # drops s_0, which only a loop with attention returns
     grad_state = torch.zeros_like(state[0])
 
     def units_backward(i: int, from_next: Tensor) -> None:

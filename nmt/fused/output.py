@@ -39,7 +39,7 @@ class FusedOutput(Output):
         on_cpu = readout.device.type == "cpu" and torch.backends.mkldnn.is_available()
         if torch.is_grad_enabled() or not on_cpu or compute_dtype(self.W_o) != torch.float32:
             return super().logits(readout)
-        # `linear` uses MKL for float32. MKL uses AVX-512 only on Intel CPUs.
+        # uses oneDNN, because `linear` uses MKL for float32, and MKL uses AVX-512 only on Intel CPUs
         multiply = torch.ops.mkldnn._linear_pointwise
         logits: Tensor = multiply(readout.float(), self.W_o, self.bias, "none", [], "")
         return logits

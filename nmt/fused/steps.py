@@ -132,7 +132,7 @@ def word_nll(
         # The gradient of the target word's logit is p - 1. In 16 bits, a p near 1 is rounded to 1. On
         # a GPU, p - 1 is therefore computed from the float32 NLL, which comes from the logits. On a
         # CPU, the NLL comes from p, so p - 1 is 0 if p was rounded to 1.
-        # `scatter_` would copy all logits twice
+        # assigns by index, because `scatter_` would copy all logits twice
         row = torch.arange(len(words), device=words.device)
         grad[row, words] = torch.expm1(-nll).to(grad.dtype)
         if weight is not None:

@@ -11,7 +11,7 @@ from nmt.grammar.noun_phrases import write_noun_phrase, write_person, write_plac
 from nmt.grammar.nouns import write_name
 from nmt.grammar.verbs import verbs_with_subject, write_infinitive
 
-# `Verb.objects` of the verbs that `for somebody` never follows
+# Values of `Verb.objects` for the verbs that are never followed by `for somebody`
 _NO_BENEFICIARY = (
     ("person",),
     ("person", "animal", "thing"),

@@ -1,7 +1,7 @@
 """Main clauses with their subjects, relative clauses and reported clauses.
 
 The grammar is recursive: noun phrases contain relative clauses, and predicates contain reported
-clauses. The modules of these phrases cannot import this module. So they call `RULES` through
+clauses. The modules of these phrases cannot import this module, so they call `RULES` through
 `Draft.clauses`.
 """
 

@@ -31,7 +31,7 @@ JE, IL, NOUS, VOUS, ILS = range(5)
 
 # Tenses, named after the English form. The comments show English and French examples.
 PRESENT = "present"  # eats: mange
-PAST = "past"  # ate: a mangé; for verbs of state, knew: connaissait
+PAST = "past"  # ate: a mangé; verbs of state have the imperfect (knew: connaissait)
 PROGRESSIVE = "progressive"  # was eating: mangeait
 PLUPERFECT = "pluperfect"  # had eaten: avait mangé
 FUTURE = "future"  # will eat: mangera
@@ -67,7 +67,7 @@ class AlignedPair(NamedTuple):
 
 
 class Referent(NamedTuple):
-    """The features of a noun phrase or pronoun, which other words agree with."""
+    """The features of a noun phrase or pronoun. Other words must agree with these features."""
 
     person: int
     feminine: bool
@@ -92,8 +92,8 @@ class ClauseRules(NamedTuple):
     phrases and predicates. To avoid a circular import, each draft has the rules as an attribute.
     """
 
-    relative: Callable[[Draft, Referent, int], None]  # draft, modified noun, budget
-    reported: Callable[[Draft, Referent, str, int], None]  # draft, reporter, tense, budget
+    relative: Callable[[Draft, Referent, int], None]  # (draft, modified noun, budget)
+    reported: Callable[[Draft, Referent, str, int], None]  # (draft, reporter, tense, budget)
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class Draft:
     tense: str = PRESENT  # tense of the clause being written
     last_subject: Referent | None = None  # a subject pronoun may refer to it
     last_place: int = -99  # source position of the last phrase of place; -99: none yet
-    groups: int = 0  # groups of persons so far; `they` is ambiguous if there are several
+    groups: int = 0  # number of groups of persons so far; `they` is ambiguous if there are several
 
     def chance(self, probability: float) -> bool:
         return self.draw() < probability * RANGE

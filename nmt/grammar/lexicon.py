@@ -48,8 +48,8 @@ class Verb(NamedTuple):
     particle: str | None = None  # English preposition, such as `at` in `look at`
     preposition: str | None = None  # French preposition, such as `à` in `obéir à`
     reflexive: bool = False
-    etre: bool = False  # compound tenses take être
-    state: bool = False  # a state; its simple past becomes a French imperfect
+    etre: bool = False  # compound tenses have the auxiliary être
+    state: bool = False  # describes a state; its simple past becomes a French imperfect
     willed: bool = False  # may have an adverb of manner such as `slowly`
     coming: bool = False  # its reported clause is in the future, as after `promise`
     subjects: tuple[str, ...] = ()  # semantic classes
@@ -189,7 +189,7 @@ def _load() -> None:
         for rank, entry in enumerate(entries, start=1):
             verb = _verb(entry, subjects, objects)
             if construction == "control":
-                verb = verb._replace(particle=None)  # `to` is part of the infinitive
+                verb = verb._replace(particle=None)  # because `to` belongs to the infinitive
             verbs[construction].append((verb, math.sqrt(len(entries)) / (rank + 1)))
     for (section,), entries in _sections("adverbs"):
         adverbs[section] = _weighted([_name(entry, False) for entry in entries])

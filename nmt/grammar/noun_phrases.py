@@ -197,7 +197,7 @@ def write_place(draft: Draft, budget: int, small: bool = False) -> None:
     """Writes a phrase of place, such as `near the house`.
 
     Args:
-        small: whether the thing may lie on or under furniture.
+        small: whether the thing at this place is small enough to lie on or under furniture.
     """
     draft.last_place = len(draft.source)
     if draft.chance(0.25):

@@ -42,7 +42,7 @@ from nmt.grammar.verbs import (
     write_verb,
 )
 
-# Constructions for persons and for other subjects
+# Constructions for subjects that are persons, and for all other subjects
 _OF_PERSONS = Weighted(
     ["transitive", "intransitive", "locative", "ditransitive", "be", "control", "report"],
     [44, 9, 11, 11, 9, 10, 8],

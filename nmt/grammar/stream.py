@@ -1,8 +1,8 @@
 """Random numbers and weighted lists that are the same on every machine.
 
-A stream of random numbers has a name. SHAKE-128 computes a block of numbers from the name and a block
-number. Weights and bounds of weighted lists are computed from sums, quotients and square roots, because
-IEEE 754 defines these operations exactly. Logarithms and powers would differ between C libraries.
+The name of a stream determines its random numbers: SHAKE-128 computes each block of numbers from the name
+and the number of the block. Weights and bounds of weighted lists are computed from sums, quotients and square
+roots, because IEEE 754 defines these operations exactly. Logarithms and powers would differ between C libraries.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from nmt.grammar.stream import Weighted
 
 class Negation(NamedTuple):
     english: tuple[str, ...]
-    french: str  # follows the finite verb; `ne` precedes it
+    french: str  # comes after the finite verb; `ne` comes before the verb
 
 
 NOT = Negation(("not",), "pas")
@@ -88,7 +88,7 @@ LINKING = Weighted(
     [70, 14, 8, 6],
 )
 
-# French tenses of verbs in simple tenses, and of auxiliaries in compound tenses
+# The French tense of the verb (in simple tenses) or of its auxiliary (in compound tenses)
 _SIMPLE_TENSES = {
     PRESENT: "present",
     PAST: "imperfect",

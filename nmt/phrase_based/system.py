@@ -2,7 +2,7 @@
 
 The trainer of sil-machine works like Moses' train-model.perl. It computes word alignments in both
 directions, a symmetrised phrase table, and a trigram language model of the target side. The
-trainer's own tuning is not used, because it needs training pairs and reloads the model for every set of
+trainer's own tuning is not used, because it holds out training pairs and reloads the model for every set of
 weights. `nmt.phrase_based.training` tunes the weights instead.
 """
 
@@ -60,7 +60,7 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
         config: settings of the system.
 
     Raises:
-        RuntimeError: if the training fails. Its process prints a traceback.
+        RuntimeError: if the training fails. The training process prints a traceback.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as scratch:
@@ -91,7 +91,7 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
     from machine.translation.thot import ThotSmtModelTrainer
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl+C, the parent kills this process
-    tempfile.tempdir = str(scratch)  # the trainer writes gigabytes there
+    tempfile.tempdir = str(scratch)  # the trainer writes gigabytes of temporary files
     source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
     corpus = source.align_rows(target)
     with ThotSmtModelTrainer(ALIGNER, corpus, _parameters(folder, config)) as trainer:

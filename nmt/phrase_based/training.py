@@ -26,7 +26,7 @@ Weights = tuple[float, ...]
 TUNED = range(7)  # indices in WEIGHTS; as in Thot's tuning, the last weight stays 0
 SIGNED = (0, 2)  # indices of length penalties; their weights may be negative
 STEPS = (0.5, 0.25, 0.125)  # step size of each pass over the weights, relative to the weight
-MIN_SIZE = 0.2  # steps of a smaller weight are relative to this value
+MIN_SIZE = 0.2  # if a weight is smaller, its steps are relative to this value
 
 
 @contextmanager
@@ -117,7 +117,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size, unless a weight outside `SIGNED` would not stay positive.
+    """Changes one weight by a share of its size, but not if it would become ≤ 0 and is not in `SIGNED`.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

@@ -58,7 +58,7 @@ class RunGroup:
     """Runs that differ only in their seed.
 
     `where` gives required values of configuration keys. It extends and overrides the `where` of the file. It
-    accepts two more keys: `system` (`model` in results.json) and `members` (number of models in the ensemble).
+    accepts two more keys: `system` (value of `model` in results.json) and `members` (number of models in the ensemble).
     """
 
     where: Mapping[str, Any]
@@ -85,7 +85,7 @@ class Claim:
     statistic: str = "score"
     score: str = "bleu"  # key of a built-in score, or MODULE.NAME
     set: str = ""  # test set; empty: the file's `set`
-    lengths: Sequence[int | None] = (None, None)  # shortest and longest, in words
+    lengths: Sequence[int | None] = (None, None)  # minimum and maximum number of words
     short: int = SHORT
     long: int = LONG
 
@@ -105,13 +105,13 @@ class Claim:
             return ends if len(ends.lengths) == 2 else replace(ends, lengths=ends.lengths[:0])
         first, last = self.lengths
         inside = (lengths >= (first or 0)) & (lengths <= (last or np.inf))
-        rows = 1.0 * inside[None][: int(inside.any())]  # no row if no length matches
+        rows = 1.0 * inside[None][: int(inside.any())]  # empty if no sentence has such a length
         return Kernel(np.zeros(len(rows)), rows, rows.sum(axis=1))
 
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims; its keys are the attributes after `sha256`, and `set`, the default test set."""
+    """A file of claims. The keys in the file are the attributes after `sha256`, and `set` (the default test set)."""
 
     name: str
     sha256: str
@@ -125,7 +125,7 @@ class ClaimFile:
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """Returns one run per seed of a group: its first run on the test set, or (if None) its first training run."""
+        """Returns the first run of each seed of a group. Only runs on `test_set` count; if None, only training runs."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -168,7 +168,7 @@ def read_claims(path: Path) -> ClaimFile:
         claims = {}
         for name, entry in raw["claims"].items():
             claims[name] = claim = Claim(**default | entry)
-            if claim.statistic != "score" and claim.score == "bleu":  # BLEU without brevity penalty
+            if claim.statistic != "score" and claim.score == "bleu":  # also without brevity penalty
                 claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
         raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)
@@ -190,7 +190,7 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
     Args:
         where: for each key, the accepted value or values. A class may be given without its module.
-        default: the same for keys that `where` lacks. Keys that the run lacks are ignored.
+        default: accepted values for keys that `where` lacks. Keys that the run lacks are ignored.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
@@ -204,7 +204,7 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
 
 def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file from runs whose test sets of the same name have the same text.
+    """Decides each claim of a file. In `runs`, test sets of the same name must have the same text.
 
     Raises:
         InputError: for the same reasons as `read_claims`, or if a score is unknown.
@@ -284,9 +284,9 @@ def decide(
         paired: whether both groups use the same trained models. The effects of the seeds then cancel.
 
     Returns:
-        `verdict`; `reason`, if it is undecided; `estimate`; `figure`, the estimate as text; `seeds`, their
-        number; `values` of the runs, as text; `p`, two-sided. The null hypothesis of `p` is that the true value
-        equals the number of the rule. For `within`, it is that the value lies outside ±the number.
+        `verdict`; `reason`, if it is undecided; `estimate`; `figure`, the estimate as text; `seeds`, the
+        number of seeds; `values` of the runs, as text; `p`, two-sided. The null hypothesis of `p` is that the
+        true value equals the number of the rule. For `within`, it is that the value lies outside ±the number.
     """
     score = score_of_name(claim.score, "claims: score")
     ((kind, margin),) = claim.rule.items()
@@ -349,7 +349,7 @@ def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray
 def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, float | None]:
     """Returns the verdict of a rule, and its p-value.
 
-    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %. It is refuted
+    `above` and `below` use the 95 % interval. `within` uses two one-sided tests at 5 %, and is refuted
     if the whole 95 % interval is outside ±the number.
     """
     ((kind, margin),) = rule.items()

@@ -173,8 +173,8 @@ def describe(
 ) -> dict[str, dict[str, Any]]:
     """Returns the `Score.description()` of each score of a frame, by key.
 
-    The code of a user's score that is not in `own` is not imported. The description of such a score comes
-    from results.json.
+    If a user's score is not in `own`, its description comes from results.json, so that its code need not
+    be imported.
     """
     known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *own]
     about = {score.key: score.description() for score in known}

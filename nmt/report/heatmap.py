@@ -22,7 +22,7 @@ LETTER = 0.062  # mean width of a letter of 7 points, in inches
 DRAWN = (10, 20)  # the paper's random sentences have between 10 and 20 words
 GAP = 0.35  # inches between panels
 SCALE = 0.65  # width in inches of the colour bar with its numbers and title
-LARGEST = 30.0  # maximum side in inches; larger figures are scaled down to save memory
+LARGEST = 30.0  # maximum side of a figure in inches; larger figures are scaled down to save memory
 SEED = "Figure 3"
 
 Item = TypeVar("Item")
@@ -87,7 +87,7 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
     A panel consists of the words and the square cells. Sizes are in inches. A figure with a side
     above `LARGEST` is scaled down.
     """
-    # (N, 2), in inches: width and height of the cells of a panel, and of its words (`room`)
+    # (N, 2), width and height in inches: `cells` for the cells of a panel, `room` for its words
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows

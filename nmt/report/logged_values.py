@@ -19,7 +19,7 @@ FIGURES = "figures"
 HEATMAPS = "valid/alignment"
 CURVES = ("bleu", NO_UNK.key, "alignment_error_rate")  # scores logged as curves over length
 SUMMARY = (*CURVES, "sacrebleu", "chrf", "nll_per_word", "length_ratio", "eos_weight")
-ABOUT = {  # other values: name in the summary, and key in results.json
+ABOUT = {  # other values of the summary: name in the summary -> key in results.json
     **{f"best/{name}": f"valid.{name}" for name in ("update", "bleu", "nll_per_word")},
     **{f"train/{n}": f"train.{n}" for n in ("hours", "target_words_per_second", "peak_memory")},
     **{name: name for name in ("parameters", "max_length", "model", "scoring")},
@@ -28,7 +28,7 @@ OPEN_BUCKET = 10  # assumed width, in words, of a bucket without an upper limit
 
 
 def length_curves(comparison: Comparison) -> list[dict[str, float]]:
-    """Returns one row per bucket: scores as `length/<set>/<score>`, and the longest length as `LENGTH`."""
+    """Returns one row per bucket: scores as `length/<set>/<score>`, and the bucket's maximum length as `LENGTH`."""
     frame = comparison.scores
     frame = frame[(frame["bucket"] != "all") & frame["key"].isin(CURVES)]
     metrics = "length/" + frame["set"] + "/" + frame["key"]

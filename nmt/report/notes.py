@@ -19,7 +19,7 @@ from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted
 
-REPEATED = 5  # a note names an output that occurs this often, for different sources
+REPEATED = 5  # a note names an output that occurs this often, unless its sources are equal
 FEWEST_DOCUMENTS = 20  # with fewer documents, a note says that intervals are too narrow
 CHANGED_MIX = 0.1  # a note names a domain if its share changes by this much with sentence length
 

@@ -64,7 +64,7 @@ def scores_table(comparison: Comparison, test_set: str) -> Table:
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
-    """Makes a table of scores by length for every run; if `keys` is empty, of all scores."""
+    """Makes a table of the scores `keys` by length for every run; if `keys` is empty, of all scores."""
     frame = comparison.by_length(test_set)
     frame = with_cells(frame[frame["key"].isin(list(keys or comparison.about))], comparison)
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"

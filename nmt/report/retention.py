@@ -46,7 +46,7 @@ long length, but at most `longest`. An empty `domain` means all sentences. `stat
 and `at 50 words` (scores), `change` (their difference), `retention` (their ratio), `retention at a constant
 error rate`, `excess retention` (the first retention minus the second), and `10% lost at` (the length at which
 this share of the score is lost; NaN if it is not reached)."""
-ADJUSTED = "adjusted"  # `domain` of curves with the same mix of domains at all lengths
+ADJUSTED = "adjusted"  # value of `domain` for curves with the same mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
 
@@ -77,7 +77,7 @@ def curve_rows(
 
     Args:
         curves: curves of one test set.
-        groups: the runs of each group, in the order of its curve's samples.
+        groups: the runs of each group, in the same order as in the group's curve.
         controls: names of groups. The first `MAX_COMPARED` are compared, each with all groups before it.
         on_common: returns the curves of two groups for a score, on the sentences that both groups have; None
             if these sentences are too few.

@@ -41,7 +41,7 @@ class FinishedRun:
     kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, by set
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # original name of each renamed test set
-    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; missing: default
+    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; default if missing
 
     @property
     def external(self) -> bool:
@@ -72,8 +72,8 @@ class FinishedRun:
     def flat(self) -> dict[str, Any]:
         """The configuration as one dictionary with dotted keys, without null and empty values.
 
-        Each seed may start from its own initial checkpoint. So its path is replaced by the checkpoint's
-        configuration.
+        Each seed may start from its own initial checkpoint. So the configuration of that checkpoint replaces
+        its path.
         """
         flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)

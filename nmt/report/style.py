@@ -52,7 +52,7 @@ def style() -> Iterator[None]:
         families = matplotlib.rcParams["font.family"]
         families = [family for family in families if family in _installed_families()]
         matplotlib.rcParams["font.family"] = families
-        # Characters without an installed font are drawn as boxes, which `save_figure` reports.
+        # Hides matplotlib's warnings about characters without a font, because `save_figure` reports these.
         warnings.filterwarnings("ignore", message=MISSING)
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         yield
@@ -75,7 +75,7 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
     """Writes the figure in each of matplotlib's `formats`, as `path`.png, `path`.svg and so on; returns the files."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-        figure.set_layout_engine(None)  # all files use this layout
+        figure.set_layout_engine(None)  # keeps this layout for all files
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     written = []
     with warnings.catch_warnings(record=True) as caught:
@@ -97,11 +97,11 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
 
 @cache
 def advise_font(script: str) -> None:
-    """Warns once per writing system (such as Thai) that no font has its characters, and names a package with one."""
+    """Warns once per writing system (such as Thai) that no font has its characters, and suggests a package."""
     package = "fonts-noto-cjk" if script in CJK else "fonts-noto-core"
     log.warning(
-        "no installed font has %s characters: figures show boxes; install one of Noto's, such as "
-        "the package %s",
+        "no installed font has %s characters, so figures show boxes instead; install a Noto font, "
+        "such as the package %s",
         script,
         package,
     )

@@ -44,8 +44,8 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         sets: names of the known test sets.
 
     Raises:
-        InputError: if a pattern matches no file, if a test set is unknown, if a file has no test set and there
-            are several, or if a name occurs twice.
+        InputError: if a pattern matches no file, if the test set of a file is unknown or ambiguous, or if a
+            name occurs twice.
     """
     listed = ", ".join(sets) or "none; give source and reference"
     if not isinstance(given, Mapping):
@@ -61,7 +61,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         test_set = next((end for end in ends if _is_set(end, sets)), "")
         name = key[: -len(test_set) - 1] if test_set else key
         if not test_set and POSITION_OF in name:
-            raise InputError(f"systems.{name}: ends in no test set; test sets: {', '.join(sets)}")
+            raise InputError(f"systems.{name}: must end in a test set: {', '.join(sets)}")
         if not test_set and len(sets) != 1:
             raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
         test_set = test_set or sets[0]

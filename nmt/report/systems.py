@@ -172,7 +172,7 @@ def read_systems(
     outputs: list[SystemOutput] = []
     both = [name for name in own if any(name in run.sets for run in runs)]
     if both and (described := [key for key in DESCRIBED if getattr(config, key)]):
-        raise InputError(f"{described[0]}: not known for the runs on {both[0]}; omit runs=")
+        raise InputError(f"{described[0]}: does not apply to runs on {both[0]}; omit it or runs=")
     named = name_systems(config.systems or {}, sets)
     for score, table in tables.items() if len(runs) + len(named) > 1 else ():
         if "system" not in table:
@@ -219,7 +219,7 @@ def read_systems(
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
-    """Returns a test set of the runs, with the sentences of a run that has shortlists, if any."""
+    """Returns a test set of the runs. Its sentences come from a run with shortlists, if there is one."""
     scored = [run for run in runs if run.translations(test_set)]
     if not scored:
         raise InputError(f"systems: no run has stored translations of {test_set}")
@@ -342,7 +342,7 @@ def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) 
 
 
 def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: str) -> bool:
-    """Adds the numbers of one run to its records of a test set, if the table has any."""
+    """Adds a table's numbers for a run on a test set to the records; returns whether there are any."""
     for column, name in (("system", run.label), ("set", test_set)):
         table = table[table[column] == name] if column in table else table
     values = table[score]

@@ -1,6 +1,6 @@
 """Builds a W&B workspace whose panels overlay the curves of runs.
 
-The panels show metrics of the training, and the results that `nmt.training.result_logging` logs after it.
+The panels show training metrics, and the results that `nmt.training.result_logging` logs after training.
 The package `wandb-workspaces` is an optional dependency (extra `wandb`).
 """
 

@@ -19,11 +19,11 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from nmt.config.schema import DataConfig, TokenizerConfig
 
-# Languages with Moses rules. sacremoses supports Japanese and Korean without a list of abbreviations.
+# Languages with Moses rules. sacremoses supports ja and ko too, but has no lists of abbreviations for them.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
 # Control characters, lone surrogates, and the default ignorable characters of Unicode (soft hyphens, tags,
-# variation selectors, directional marks, fillers, …). The joiners U+200C and U+200D may be part of a word.
+# variation selectors, directional marks, fillers, …) except the joiners U+200C and U+200D, which words may contain.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -45,7 +45,7 @@ CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Allows a fast test: every cluster contains one of these characters or a private-use character.
+# Allows a fast test, because every cluster contains one of these characters or a private-use character.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
@@ -64,7 +64,7 @@ class Tokeniser:
         language: code such as `en` or `fr`. Languages without Moses rules use the English rules, as
             in Moses.
         normalise: whether to normalise punctuation before tokenising.
-        characters: whether to split scripts without spaces between words into characters.
+        characters: whether to split text in scripts without spaces between words into characters.
     """
 
     def __init__(self, language: str, normalise: bool = True, characters: bool = False) -> None:

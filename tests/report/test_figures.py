@@ -204,7 +204,7 @@ def test_characters_without_a_font_are_reported_once_with_a_package(tmp_path, ca
     for name in ("a", "b"):
         save_figure(heatmap_figure(row), tmp_path / name, ["png"])
     advice = {
-        record.getMessage().partition(":")[0]: record.getMessage() for record in caplog.records
+        record.getMessage().partition(",")[0]: record.getMessage() for record in caplog.records
     }
     assert len(caplog.records) == len(advice) == 2
     assert advice["no installed font has CJK characters"].endswith("the package fonts-noto-cjk")

@@ -195,7 +195,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             "no column 'system'",
         ),
         ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
-        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "ends in no test set"),
+        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "must end in a test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
@@ -308,7 +308,7 @@ def test_what_describes_lines_is_refused_next_to_runs_on_them(
     key: str, news: dict[str, Any], tmp_path: Path
 ) -> None:
     news["runs"] = [str(make_run(tmp_path / "run", pairs=20, kept=0, sets=("news",)))]
-    with pytest.raises(InputError, match=f"{key}: not known for the runs on news"):
+    with pytest.raises(InputError, match=f"{key}: does not apply to runs on news"):
         build_comparison(CompareConfig(**news, **{key: "doc"}))
 
 

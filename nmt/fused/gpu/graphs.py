@@ -3,7 +3,7 @@
 A loop over a sentence launches hundreds of small kernels. A CUDA graph launches all of them at once, but
 only with the tensor shapes and memory addresses of its capture. So there is one graph per padded shape.
 A graph reads a copy of the batch and writes the gradients to buffers that all graphs share. Nothing else
-is kept between replays, so all graphs use one memory pool. The largest shape is captured first, and
+is kept between replays, so all graphs can share one memory pool. The largest shape is captured first, and
 smaller shapes then reuse its memory blocks. In ascending order, the pool would grow with each shape.
 `Replay` returns the gradients to autograd, so that DDP and the optimizer see an ordinary backward pass.
 
@@ -45,8 +45,8 @@ class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
     A failed capture logs a warning. If it ran out of memory, losses of the same shape are computed without
-    a graph from then on. After any other failure, or if the random generator is stuck, all losses are computed
-    without a graph. Batches are still padded, because dropout masks depend on the shape of the batch.
+    a graph from then on. After any other failure, or if `is_stuck` returns True, all losses are computed without
+    a graph. Batches are still padded, so that the dropout masks stay the same.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
@@ -73,7 +73,7 @@ class LossGraphs:
     def clear(self) -> None:
         """Drops all graphs and their memory. Later losses capture new graphs.
 
-        Call it before and after each `fit`: Lightning then frees cuBLAS workspaces that the graphs use.
+        Call it before and after each `fit`, because Lightning then frees cuBLAS workspaces that the graphs use.
         """
         self.graphs: dict[Any, LossGraph | None] = {}
         self.gradients: list[Tensor] = []
@@ -81,7 +81,7 @@ class LossGraphs:
         self._pool: Any = None
 
     def loss(self, network: Network, words: Words) -> Tensor:
-        """Returns Σ nll of a batch, a scalar. Call its `backward` once before the next call of `loss`."""
+        """Returns Σ nll of a batch, a scalar. Call `backward` of this scalar once before the next call of `loss`."""
         used = self.enabled and (words[0].is_cuda or self.rehearse)
         if not used or not torch.is_grad_enabled():
             return network.loss(*words)
@@ -129,7 +129,7 @@ class LossGraphs:
                     "CUDA graph capture failed (%s): training continues without graphs and is slower; "
                     "set model.graphs=false to disable CUDA graphs", first_line(error),
                 )  # fmt: skip
-            # outside `except`, because there the traceback keeps the tensors in memory
+            # outside `except`, because inside it the traceback keeps the tensors in memory
             if self.failed or (self.graphs[key] is None and is_stuck(generator)):
                 self.failed = True
                 self.clear()
@@ -210,7 +210,7 @@ def differentiate(
     device = words[0].device.type
     dtype = torch.get_autocast_dtype(device)
     enabled = torch.is_autocast_enabled(device)
-    # weights in the autocast cache would be outdated at a replay
+    # no autocast cache, because its weights would be outdated at a replay
     with torch.enable_grad(), torch.autocast(device, dtype, enabled, cache_enabled=False):
         loss: Tensor = functional_call(module, aliases, words)
         leaves = list(aliases.values())

@@ -1,8 +1,8 @@
 """Builds the page of a comparison of runs, or of a single run.
 
 Text enters a page in only two ways. Text in the templates is escaped by jinja2. Text in the data (deflated
-JSON in base64) is put into text nodes and attributes by the page's script. The content security policy allows
-only the page's own scripts, by their hashes.
+JSON in base64) is put into text nodes and attributes by the page's script. The content security policy lists
+the hashes of the page's own scripts, so no other script can run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Selects the trained models (`live.bin` of run folders) that a page contains."""
+"""Selects the models (`live.bin` of run folders) with which a comparison page translates in the browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fitted_models(
     a model is left out if the total would exceed LIMIT.
 
     Returns:
-        Two values. The first has the contents of page elements by id: the models, and the script of the worker.
+        Two values. The first has the contents of page elements by id: the models, and the web worker's script.
         The second has the labels of the models, and example sentences; it is None if there are no models.
     """
     kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}

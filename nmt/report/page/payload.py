@@ -97,7 +97,7 @@ def fitted_sentences(
 
     Returns:
         Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems`
-        (their labels), `rows` (selected results of `_translations`), and `total` (the number of all rows).
+        (the labels of the systems), `rows` (selected results of `_translations`), and `total` (the number of all rows).
     """
     runs = {name: comparison.paired(name) for name in comparison.sets}
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}

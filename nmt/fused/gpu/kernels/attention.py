@@ -3,12 +3,12 @@
 After the loop, additive attention runs one more kernel for the gradients of keys and v.
 
 A step reads the keys and the annotations once per pass. Scores, softmax and sums are float32, whereas
-keys and annotations keep their dtype. A program handles one block of source positions or vector entries
-of one sentence. There are no atomic additions, so results are deterministic.
+keys and annotations keep their dtype. A program handles one sentence, and in it one block of source
+positions or of vector entries. There are no atomic additions, so results are deterministic.
 
 Model sizes and strides are compile-time constants, so that the compiler can load 16 bytes at a time.
 Batch sizes and lengths are run-time arguments. By default, Triton also compiles a variant of a kernel
-for each alignment of a pointer. `do_not_specialize_on_alignment` prevents this for pointers whose alignment
+for each memory alignment of a pointer. `do_not_specialize_on_alignment` prevents this for pointers whose alignment
 depends on a length. `PADDED` is the source length rounded up to a power of two.
 
 Sizes: B = batch, S = source length, T = target length, A = annotation, N = alignment.
@@ -146,7 +146,7 @@ def additive_gradients_kernel(
     QUERY_STRIDE: tl.constexpr, ALIGNMENT: tl.constexpr,
     POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v, and the summand of ∂v from these keys."""
+    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v, and the contribution of these keys to ∂v."""
     b, block = tl.program_id(0), tl.program_id(1)
     j = block * POSITIONS + tl.arange(0, POSITIONS)
     n = tl.program_id(2) * ENTRIES + tl.arange(0, ENTRIES)

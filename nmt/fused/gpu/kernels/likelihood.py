@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-WORDS = 4096  # number of vocabulary words in each iteration of a program
+WORDS = 4096  # number of vocabulary words that a program handles per iteration
 WARPS = 16 if torch.version.hip else 32  # 1,024 threads, the maximum of a program
 
 
