@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.length_curve import (
     LONG,
@@ -340,7 +339,6 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
     """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)
-    settings = EvaluationConfig(resamples=resamples)
     intervals = []
     for _ in range(sets):
         lengths = draw_lengths("natural", size, generator)
@@ -350,7 +348,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)
-        measured = [Measured(given, [], settings)]
+        measured = [Measured(given, [], resamples)]
         systems = {"given": measured, "constant": measure_constant_error([given], measured)}
         curves = length_curves(systems, ["bleu"])["bleu"]
         excess = excess_retention(curves["given"], curves["constant"])

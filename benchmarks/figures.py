@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.records import DOCS, RECORDS
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.length_curve import Curve, length_curves
 from nmt.evaluation.summary import Measured
 from nmt.report.runs import FinishedRun
@@ -48,10 +47,8 @@ def europarl_curves() -> dict[str, Curve]:
     """Computes each group's curve of BLEU over source length, with its confidence band."""
     rows = pd.read_csv(SENTENCES)
     runs = runs_of(rows[(rows["set"] == TEST_SET) & rows["group"].isin(GROUPS)])
-    settings = EvaluationConfig()
     measured = {
-        group: [Measured(run.translations(TEST_SET), [], settings) for run in runs[group]]
-        for group in GROUPS
+        group: [Measured(run.translations(TEST_SET), []) for run in runs[group]] for group in GROUPS
     }
     return length_curves(measured, ["bleu"])["bleu"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmt.config.keys import EDGES
 from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.buckets import parts_by_length
 from nmt.evaluation.records import Record, in_order
@@ -98,7 +99,8 @@ class Measured:
     Args:
         records: records of a test set (`nmt.evaluation.records`).
         scores: scores in addition to BLEU and `bleu_no_unk`, which are always computed.
-        settings: its bucket edges and number of resamples are used.
+        resamples: number of bootstrap resamples for intervals; 0: no intervals.
+        edges: largest length of each length bucket.
         compute_slow: whether to compute statistics of slow scores that are missing in the records.
 
     Attributes:
@@ -117,13 +119,14 @@ class Measured:
         self,
         records: Iterable[Record],
         scores: Sequence[Score],
-        settings: EvaluationConfig,
+        resamples: int = 1000,
+        edges: Sequence[int] = EDGES,
         *,
         compute_slow: bool = True,
     ) -> None:
         ordered = in_order(records)
-        self.resamples = settings.resamples
-        self.edges = list(settings.edges or ())
+        self.resamples = resamples
+        self.edges = edges
         given = {score.key: score for score in scores}
         self.scores = {"bleu": REGISTERED["bleu"], NO_UNK.key: NO_UNK} | given
         self.ids = np.array([record["id"] for record in ordered], dtype=np.int64)
@@ -166,8 +169,7 @@ class Measured:
         head = {"set": test_set, "subset": subset, "score": key.removesuffix("_no_unk")}
         edges = self.edges if self.scores[key].by_length else None
         for where, part in parts_by_length(self.lengths, edges):
-            numbers = self.of(key, part)
-            if numbers is not None:
+            if (numbers := self.of(key, part)) is not None:
                 yield head | where | numbers
 
 
@@ -175,7 +177,8 @@ def score_set(
     name: str, records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
 ) -> list[dict[str, Any]]:
     """Computes the rows of `scores.csv` for a test set; statistics stored in the records are reused."""
-    measured = Measured(records, choose_scores(settings.scores, language=language), settings)
+    chosen = choose_scores(settings.scores, language=language)
+    measured = Measured(records, chosen, settings.resamples, settings.edges or ())
     return [row for key in measured.scores for row in measured.rows(name, key)]
 
 

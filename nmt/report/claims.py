@@ -23,7 +23,6 @@ import pandas as pd
 import yaml
 
 from nmt.config.keys import CONFIDENCE
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
 from nmt.evaluation.length_curve import (
@@ -294,7 +293,7 @@ def decide(
     systems = {}
     for place, group in enumerate(groups):
         records = [run.translations(claim.set) for run in group]
-        measured = [Measured(each, [score], EvaluationConfig()) for each in records]
+        measured = [Measured(each, [score]) for each in records]
         systems["score", place] = measured
         if claim.statistic == "excess_retention":
             systems["constant", place] = measure_constant_error(records, measured)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from nmt.config.keys import EDGES
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
@@ -75,7 +74,7 @@ class SetComparison:
         edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or EDGES
         scales = (run.scales[name] for run in self.runs if name in run.scales)
         self.scale = next(scales, LengthScale(edges=edges))
-        self.settings = EvaluationConfig(edges=list(self.scale.edges), resamples=resamples)
+        self.resamples = resamples
         named = () if wanted is None else chosen
         records = {run.label: run.translations(name) for run in self.runs}
         for score in self.known.values():
@@ -85,7 +84,7 @@ class SetComparison:
                 compute_statistics(lacking, score, shown=shown)
         known = [*self.known.values()]
         self.measured = {
-            label: Measured(rows, known, self.settings, compute_slow=False)
+            label: Measured(rows, known, resamples, self.scale.edges, compute_slow=False)
             for label, rows in records.items()
         }
         found = [each.domains for each in self.measured.values() if each.domains is not None]
@@ -159,10 +158,9 @@ class SetComparison:
 
     def differences(self) -> Iterator[dict[str, Any]]:
         """Tests each score of each pair of runs, on the sentences for which both runs have the score."""
-        resamples = self.settings.resamples
         whole = self.stored[self.stored["bucket"] == "all"]
         paired = {run.label: self.measured[run.label] for run in best_runs(self.runs, whole)}
-        for score in self.tested if resamples else ():
+        for score in self.tested if self.resamples and len(paired) > 1 else ():
             having = {label: each for label, each in paired.items() if each.has(score.key).any()}
             sentences = {each.ids[each.has(score.key)].tobytes() for each in having.values()}
             # If all runs have the same sentences, one call tests all pairs and resamples each run only once.
@@ -176,7 +174,7 @@ class SetComparison:
                     score.combine,
                     common.lengths,
                     self.scale.edges if score.by_length else None,
-                    resamples,
+                    self.resamples,
                     common.documents,
                 ):
                     yield {"score": score.key, **row}

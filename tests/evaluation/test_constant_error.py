@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import damaged
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.constant_error import (
     Rates,
     References,
@@ -97,8 +96,7 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
 def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references, rate, falls):
     rates = np.array([rate(len(words)) for words in references])
     given = damaged(references, rates, np.random.default_rng(2))
-    settings = EvaluationConfig(resamples=300)
-    own = [Measured(given, choose_scores([]), settings)]
+    own = [Measured(given, choose_scores([]), resamples=300)]
     measured = {"given": own, "constant": measure_constant_error([given], own)}
     curves = length_curves(measured, ["bleu"])["bleu"]
     apart = excess_retention(curves["given"], curves["constant"]).at(50)

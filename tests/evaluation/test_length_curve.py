@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.length_curve import (
     FEWEST,
     LONG,
@@ -162,8 +161,7 @@ def test_curves_of_groups_are_of_their_common_sentences():
             written = ["x" if b else word for word, b in zip(reference, bad, strict=True)]
             row = {"id": number, "length": int(lengths[number]), "reference": reference}
             records.append(row | {"bleu_stats": sentence_statistics(written, reference)})
-        settings = EvaluationConfig(resamples=50)
-        return Measured(records, choose_scores(["brevity_penalty", "bleu_precisions"]), settings)
+        return Measured(records, choose_scores(["brevity_penalty", "bleu_precisions"]), 50)
 
     groups = {"a": [measured(0.1, range(400))], "b": [measured(0.3, range(100, 400))] * 2}
     keys = ("bleu", "brevity_penalty", "bleu_precisions", "bleu_no_unk")
