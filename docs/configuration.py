@@ -31,21 +31,21 @@ To set a key, type `key=value` after a command. To choose an option of a group, 
 uv run python -m nmt.train +experiment=rnnsearch30 regime=tiny scoring=dot optimizer.lr=5e-4
 ```
 
-Typed keys have priority over `experiment`, `experiment` over `regime`, and `regime` over the other groups.
+Overrides have priority over `experiment`, `experiment` over `regime`, and `regime` over the other groups.
 `python -m nmt.train --cfg job` prints the composed configuration, and `--help` lists the groups. A wrong key or value
 ends a command with exit code 2; the message names the key.
 
 - Sections with the arguments of a class, such as `trainer` and `optimizer.options`, accept any argument of that class.
 - Type `experiment` and `stress` with a plus: `+experiment=rnnsearch50`.
-- Quote a value that contains `=`, a comma or a bracket twice, once for the shell and once for Hydra:
+- A value that contains `=`, a comma or a bracket needs two pairs of quotes, one for the shell, one for Hydra:
   `'name="a=b"'`.
 - `null` unsets a value whose type includes None.
 """
 
 EFFECTS = """\
-The effect of a key says what it changes. It decides whether `resume` and `ckpt_path` accept another value, and whether
-runs that differ in the key count as different. Keys that are not listed, such as arguments of a class, have the effect
-of their section.
+The column *effect* says what a key changes. The effect decides whether `resume` and `ckpt_path` accept another value,
+and whether runs that differ in the key count as different runs. Keys that are not listed, such as arguments of a class,
+have the effect of their section.
 
 | effect | what the key changes | `resume` | `ckpt_path` | comparisons and sweeps |
 | --- | --- | --- | --- | --- |
@@ -54,13 +54,13 @@ of their section.
 | length | when the training ends | allowed | allowed | different run |
 | tests | search, scores and test sets | allowed | allowed | different run |
 | machine | devices, folders and output | allowed | allowed | same run |
-| local | as machine, but `nmt.evaluate` ignores the value in a checkpoint | allowed | allowed | same run |
+| local | like machine, but `nmt.evaluate` ignores the value in a checkpoint | allowed | allowed | same run |
 
-`resume` and `ckpt_path` cannot change `experiment` and `regime`. Hydra composes an override of a group with the stored
-experiment and regime. `nmt.evaluate`, `translate` and `score` accept only the keys and sections named below.
+`resume` and `ckpt_path` cannot change `experiment` and `regime`. `nmt.evaluate`, `nmt.translate` and `nmt.score`
+accept only the keys and sections named below.
 """
 INSIDE = "\n".join(
-    f"Arguments of `trainer` with the effect {effect}: "
+    f"Arguments of `trainer` whose effect is *{effect}*: "
     f"{', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}."
     for effect in dict.fromkeys(TRAINER_EFFECTS.values())
 )
@@ -100,13 +100,13 @@ def reference() -> str:
             shared = sorted({path.partition(".")[0] for path, _ in entries(schema) if path in keys})
             parts += [f"## Keys of nmt.{command}\n", _keys((p, _default(e), e) for p, e in own)]
             parts.append(
-                f"It also accepts these sections: {', '.join(f'`{each}`' for each in shared)}.\n"
+                f"`nmt.{command}` also accepts {', '.join(f'`{each}`' for each in shared)}.\n"
             )
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _comment(file: Path) -> str:
-    """Returns the first comment of an option's file, without its package and command lines."""
+    """Returns the first comment of an option's file, without its lines `# @package ...` and `# python ...`."""
     lines = itertools.takewhile(lambda line: line[:2] == "# ", file.read_text().splitlines())
     return " ".join(line[2:] for line in lines if not line.startswith(("# @package", "# python")))
 

@@ -28,11 +28,11 @@ class TrainConfig(Config):
         None, "run folder to resume; auto: resume hydra.run.dir if it has a checkpoint", MACHINE
     )
     initial_checkpoint: str | None = key(
-        None, f"model whose weights and vocabularies to start from: {MODEL}"
+        None, f"model whose weights and vocabularies training starts from: {MODEL}"
     )
     ckpt_path: str | None = key(
         None,
-        "checkpoint file to continue in a new folder, with its configuration and your overrides",
+        "checkpoint file whose training continues in a new folder, with its configuration and your overrides",
     )
 
 
@@ -40,13 +40,13 @@ class TrainConfig(Config):
 class PhraseBasedConfig:
     """How a phrase-based system is trained and tuned."""
 
-    reordering: int = key(0, "maximum source words that reordering skips; 0: none", minimum=0)
+    reordering: int = key(0, "number of source words that reordering may skip; 0: none", minimum=0)
     tune_sentences: int = key(300, "development sentences for tuning; 0: no tuning", minimum=0)
 
 
 @dataclass
 class BaselineConfig(Config):
-    """`nmt.baseline`: a phrase-based system on the text of a training run."""
+    """`nmt.baseline`: trains and tests a phrase-based system on the text of a training run."""
 
     phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
 
@@ -74,7 +74,7 @@ class EvaluateConfig(CheckpointConfig):
 class LinesConfig(CheckpointConfig):
     """Keys of commands that read and print line by line."""
 
-    tokenised: bool = key(False, "the input is already tokenised, with spaces between tokens")
+    tokenised: bool = key(False, "the input is tokenised, with spaces between tokens")
     alignments: str | None = key(
         None,
         "print alignment links after each line (pharaoh), or one JSON object per line (json)",
@@ -95,7 +95,7 @@ class TranslateConfig(LinesConfig):
 class ScoreConfig(LinesConfig):
     """`nmt.score`: what is printed for each pair of lines of two files."""
 
-    source: str = key(MISSING, "file of source sentences, one per line (plain, .gz, .xz, .zst)")
+    source: str = key(MISSING, "file of source sentences, one per line (plain or compressed)")
     target: str = key(MISSING, "file of target sentences: line i translates line i of `source`")
 
 
@@ -111,10 +111,10 @@ class CompareConfig:
     systems: Any = key(
         None,
         "files with output of other systems: [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} for several "
-        "test sets; a table (TSV, JSONL) in the list has a column per system",
+        "test sets; a listed file may be a table (TSV, JSONL) with a column per system",
     )
     languages: list[str] | None = key(
-        None, "source and target language, such as [de,en]; null: from the file names"
+        None, "source and target language, such as [de,en]; null: taken from the file names"
     )
     lengths: str | None = key(
         None,
@@ -123,15 +123,16 @@ class CompareConfig:
     )
     edges: list[int] | None = key(
         None,
-        "maximum length of each length bucket; an open bucket follows; null: from the text",
+        "maximum length of each bucket except the last; null: chosen from the text",
         minimum=1,
     )
     short: int | None = key(
         None,
-        "shorter of two lengths; retention is the score at long divided by the score at short; null: from the text",
+        "shorter of two lengths; retention is the score at long divided by the score at short; null: chosen from "
+        "the text",
         minimum=1,
     )
-    long: int | None = key(None, "longer of the two lengths; null: from the text", minimum=2)
+    long: int | None = key(None, "longer of the two lengths; null: chosen from the text", minimum=2)
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     document: str | None = key(
         None, "column of metadata, or of a JSONL source, with the document of each line"

@@ -29,17 +29,17 @@ class TextConfig:
     )
     documents: str | None = key(
         None,
-        "file with the document of each line of a test set; the bootstrap then resamples documents",
+        "file that names the document of each line of a test set; the bootstrap then resamples documents",
     )
     tokenised: bool = key(False, "the files are already tokenised; only spaces separate tokens")
     files: list[str] | None = key(
         None,
-        "names of files in data.root, read in order: train means train.en and train.fr, plain or compressed (.gz, "
-        ".bz2, .xz, .zst); if data.root is null and a file is missing, hub is used",
+        "names of files in data.root, read in order: train means train.en and train.fr, plain or compressed; "
+        "if data.root is null and a file is missing, hub is used",
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset; path may be a folder of save_to_disk; the default split is train",
+        "arguments of datasets.load_dataset; path may be a folder written by save_to_disk; the default split is train",
     )
     grammar: str | None = key(
         None,
@@ -82,8 +82,8 @@ class DataConfig(HeldOutConfig):
 
     title: str = key("text", "name of the corpus in tables and figures")
     languages: list[str] = key(["en", "fr"], "codes of source and target language", WEIGHTS)
-    train: Any = key({}, "training pairs, described by keys such as source and target")
-    valid: Any = key({}, "development pairs, described by the same keys as `data.train`")
+    train: Any = key({}, "training pairs, with keys such as source and target")
+    valid: Any = key({}, "development pairs, with the keys of `data.train`")
     filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     max_length: int = key(
         50, "maximum words per side of a training pair, before any split into subwords", minimum=1
@@ -91,7 +91,7 @@ class DataConfig(HeldOutConfig):
     batch_size: int = key(80, "pairs per update, summed over devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
         None,
-        "maximum tokens per update (number of pairs times longest sentence); replaces batch_size",
+        "maximum tokens per update (number of pairs times length of the longest sentence); replaces batch_size",
         minimum=1,
     )
     pool: int = key(
@@ -119,8 +119,8 @@ class TokenizerConfig:
     kind: str = key(
         "words", "unit of the vocabulary: words, or subwords (bpe)", choices=("words", "bpe")
     )
-    source_size: int = key(30000, "source vocabulary size, in words or subwords", minimum=1)
-    target_size: int = key(30000, "target vocabulary size, in words or subwords", minimum=1)
+    source_size: int = key(30000, "source vocabulary size", minimum=1)
+    target_size: int = key(30000, "target vocabulary size", minimum=1)
     joint: bool = key(False, "both languages share one vocabulary, of size source_size")
     normalise: bool = key(True, "normalise punctuation, with Moses' rules, before tokenisation")
     characters: bool = key(False, "split text in scripts without spaces into characters")
@@ -157,13 +157,13 @@ class ModelConfig:
     )
     kernels: bool | str = key(
         "auto",
-        "use Triton kernels on a GPU if their results are correct; auto: only if also faster",
+        "use Triton kernels on a GPU if their results are correct; auto: only if they are also faster",
         MACHINE,
         choices=("auto", True, False),
     )
     graphs: bool | str = key(
         "auto",
-        "replay each update from a CUDA graph on a GPU; auto: only if faster",
+        "replay each update from a CUDA graph on a GPU; auto: only if this is faster",
         MACHINE,
         choices=("auto", True, False),
     )
@@ -189,8 +189,8 @@ class OptimizerConfig:
 
 
 # Default arguments of `pytorch_lightning.Trainer`; users can add any other argument. All names and values
-# are Lightning's except `precision: auto`. It means bf16-mixed if the device multiplies bf16 faster than
-# float32, otherwise 32-true.
+# are Lightning's, except that `precision` can also be `auto`: bf16-mixed if the device multiplies bf16
+# faster than float32, otherwise 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
     "val_check_interval": 200,  # batches between two validations
@@ -238,8 +238,8 @@ class EvaluationConfig:
 
     attention: str = key(
         "as_trained",
-        "attention weights in nmt.evaluate, translate and score: as_trained, all equal (uniform), only "
-        "the largest (argmax), or shifted by one position (shifted)",
+        "attention weights in nmt.evaluate, nmt.translate and nmt.score: as_trained, uniform, only the largest "
+        "(argmax), or shifted by one position",
         choices=INTERVENTIONS,
     )
     valid_sentences: int = key(
@@ -251,7 +251,7 @@ class EvaluationConfig:
     )
     edges: list[int] | None = key(
         None,
-        f"maximum words of each length bucket; an open bucket follows; null: {list(EDGES)}",
+        f"maximum number of words in each length bucket except the last; null: {list(EDGES)}",
         minimum=1,
     )
     resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
@@ -268,27 +268,27 @@ class StressConfig:
     """Tests on longer inputs, joined from neighbouring sentences (`+stress=position`)."""
 
     positions: list[int] = key(
-        [], "numbers of sentences per joined input; sentences are scored by position", minimum=2
+        [], "numbers of sentences to join; each sentence is scored by its position", minimum=2
     )
-    pairs: int = key(480, "maximum number of sentences per test set to join", minimum=1)
+    pairs: int = key(480, "maximum number of sentences to join in each test set", minimum=1)
 
 
 @dataclass
 class PageConfig:
-    """What a page and its figures show."""
+    """What an HTML page and its figures show."""
 
     sentences: int = key(60, "sentences per test set whose alignments are stored", minimum=0)
     live: bool | str = key(
         "auto",
-        "embed one trained model per group in the page, for translation in the browser; auto: at most 12 MB "
-        "in total",
+        "embed one trained model per group of runs in the page, for translation in the browser; auto: at most "
+        "12 MB in total",
         choices=("auto", True, False),
     )
 
 
 @dataclass
 class ReportConfig(PageConfig):
-    """What a run stores and draws."""
+    """Which alignments a run stores, and which figures it draws."""
 
     heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
@@ -319,7 +319,7 @@ class ModelRunConfig:
 
 @dataclass
 class Config(ModelRunConfig):
-    """A model, its text, its training and its tests."""
+    """The configuration of a model, its text, its training and its tests."""
 
     name: str = key("${class_name:${model._target_}}-${data.max_length}", "title of the run", TESTS)
     experiment: str = key("custom", "row of the paper's Table 1 that this run reproduces")
