@@ -27,8 +27,8 @@ class LocalAttention(Attention):
     without normalisation. Σ_j a_ij is between e^-2 and 1. Only the returned weights are normalised:
     α_ij = a_ij / Σ_j a_ij. The returned log Z_i satisfies log α_ij + log Z_i = e_ij - 2 (j - p_i)² / D².
 
-    W_p (N, H) and v_p (N) get their gradients through the Gaussian. Initialisation: `paper` draws both
-    from N(0, 0.01²). `glorot` and `wide` use `xavier_uniform_`. The initial values are small, so the
+    W_p (N, H) and v_p (N) get their gradients through the Gaussian. The initialisation `paper` draws
+    W_p and v_p from N(0, 0.01²); `glorot` and `wide` use `xavier_uniform_`. These values are small, so the
     sigmoid is near 1/2, and every window is at first centred near the middle of the sentence. Raises
     ValueError if `window` (D) is less than 1.
     """
