@@ -81,7 +81,7 @@ class Seeds:
 
     count: int = 1
     failing: float = 0.0  # probability that a seed fails; a failed seed has the factor 0.6
-    spread: float = 0.0  # all other factors are in 0.95 ± spread
+    spread: float = 0.0  # the factors of seeds that do not fail are in 0.95 ± spread
 
     def draw(self, generator: np.random.Generator) -> np.ndarray:
         """Draws the factors (n,) of all seeds."""

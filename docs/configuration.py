@@ -60,7 +60,7 @@ have the effect of their section.
 accept only the keys and sections named below.
 """
 INSIDE = "\n".join(
-    f"Arguments of `trainer` whose effect is *{effect}*: "
+    f"These arguments of `trainer` have the effect *{effect}*: "
     f"{', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}."
     for effect in dict.fromkeys(TRAINER_EFFECTS.values())
 )

@@ -92,8 +92,8 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     if not files:
         side = "target" if text.source else "source"
         raise InputError(
-            f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE, or choose another"
-            " data=…"
+            f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE, or choose another data "
+            "set with data=NAME"
         )
     contents = [list(map(sha256, paths)) for paths in files]
     identity = digest("files", contents, text.tokenised, text.skip, text.pairs)

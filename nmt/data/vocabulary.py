@@ -1,4 +1,4 @@
-"""The special symbols and the vocabularies: a shortlist of words, or subwords.
+"""The special symbols, and two kinds of vocabulary: a shortlist of words, or subwords.
 
 Id 0 (`</s>`) marks the end of a sentence, and id 1 (`<unk>`) stands for every word outside the shortlist.
 The ids of words or subwords start at 2. A `</s>` or `<unk>` in a text is treated like any other word.

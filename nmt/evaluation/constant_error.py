@@ -36,7 +36,7 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # number of simulated systems to average
-# Lower and upper bounds of `replaced`, `variation` and `clustered`. Below -0.5, swaps would become rarer again.
+# Lower and upper bounds of `replaced`, `variation` and `clustered`. Swaps are most frequent at `clustered` = -0.5.
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
 BLEU_WEIGHT = 10  # weight of the mean log precision; 1-gram and 4-gram log precisions have weight 1

@@ -134,9 +134,9 @@ def _over_seeds(
 ) -> tuple[float, float]:
     """Returns the variance over seeds and sentences, and its degrees of freedom.
 
-    Example: three seeds with the values 1, 2 and 3 have S^2 / n = 1/3. Assume that the mean of the seeds
-    has a variance of 12 over the resamples. Assume that the differences of the three seeds from this mean
-    have variances of 4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the total
+    Example: three seeds with the values 1, 2 and 3 have S^2 / n = 1/3. Assume that over the resamples, the
+    mean of the seeds has a variance of 12, and the three differences (seed minus mean) have variances of
+    4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the total
     variance is 12 - 4/9 + 1/3.
 
     Args:

@@ -259,7 +259,7 @@ class Curve:
         return Curve(self.kernel, [terms], self.ids, self.documents)
 
     def lost(self, share: float) -> tuple[float | None, ...]:
-        """Finds the first length at which the score has lost a share of its value at the short length.
+        """Finds the first length at which the score is at most (1 - share) times its value at the short length.
 
         Returns:
             Three lengths at which the relative curve, the lower edge of its band, and the upper edge

@@ -86,7 +86,7 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
 
 
 def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
-    """Trains on the files in `scratch`. Runs in the process that `train_system` starts."""
+    """Trains the phrase-based system on the files in `scratch`. Runs in the process that `train_system` starts."""
     from machine.corpora import TextFileTextCorpus
     from machine.translation.thot import ThotSmtModelTrainer
 

@@ -28,8 +28,8 @@ def map_in_processes(
     """Applies a function to items in forked processes, one per core, and yields the results in order.
 
     The forks share the objects of this process, so only the results are copied. No forks are used for a single
-    item or core, or if the total number of `sentences` is small. They are also not used outside Linux, where they
-    are unsafe. `function` must not use threads, because threads do not survive a fork.
+    item or core, or if the total number of `sentences` is small, or outside Linux, because forks are unsafe
+    there. `function` must not use threads, because threads do not survive a fork.
     """
     workers = min(shared_cores(), len(items))
     if workers < 2 or sentences < FEWEST_SENTENCES or sys.platform != "linux":

@@ -38,7 +38,8 @@ def test_how_the_variance_splits_between_sentences_and_seeds():
 def test_what_a_seed_makes_of_a_sentence_counts_once():
     """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 
-    The bootstrap variance must not be added to it. It must be added if all runs make the same errors.
+    This already contains the variance over sentences, so the bootstrap variance must not be added to S²/n.
+    If all runs make the same errors, S² is 0, and the bootstrap variance must be added.
     """
     draw = np.random.default_rng(8)
     own = draw.normal(0, 1, (5, 1))

@@ -82,7 +82,7 @@ def test_sentences_leave_the_batch_as_they_end():
     assert model.sentences[0] == 5
     assert model.sentences == sorted(model.sentences, reverse=True)
     assert len(model.sentences) <= 3 * 7
-    assert model.sentences[3] < 5  # the sentence [0] may have at most three steps
+    assert model.sentences[3] < 5  # the sentence without words takes at most three steps
 
 
 def test_step_limit_counts_source_symbols_with_their_end():
