@@ -221,7 +221,7 @@ class SearchConfig:
     nbest: int = key(1, "hypotheses that nmt.translate prints per line, best first", minimum=1)
     max_ratio: float = key(3.0, "maximum translation length, in symbols per source symbol", above=0)
     min_ratio: float = key(
-        0.0, "minimum translation length (</s> not counted), in symbols per source symbol", minimum=0
+        0.0, "minimum translation length in symbols (</s> not counted) per source symbol", minimum=0
     )
     length_penalty: float = key(0.0, "exponent p in score = log-probability / length^p", minimum=0)
     batch_size: int = key(64, "sentences per batch", minimum=1)
