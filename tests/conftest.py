@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -35,13 +35,6 @@ LONGEST = [
     "tests/commands/test_compare.py",
 ]
 SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
-
-
-class Said(NamedTuple):
-    """How a command ended: its exit code, and its output on stderr."""
-
-    code: int
-    message: str
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -88,10 +81,10 @@ def composer() -> Callable[..., DictConfig]:
 
 
 @pytest.fixture(scope="session")
-def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
+def check(composer: Callable[..., DictConfig]) -> Callable[..., tuple[int, str]]:
     """Returns a function that checks overrides as a command does, and returns the exit code and message."""
 
-    def checked(*overrides: str, command: str = "train") -> Said:
+    def checked(*overrides: str, command: str = "train") -> tuple[int, str]:
         code = 0
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
             try:
@@ -99,7 +92,7 @@ def check(composer: Callable[..., DictConfig]) -> Callable[..., Said]:
                     load(composer(*with_plus(overrides), command=command))
             except SystemExit as ended:
                 code = int(ended.code or 0)
-        return Said(code, stderr.getvalue())
+        return code, stderr.getvalue()
 
     return checked
 

@@ -66,8 +66,8 @@ def test_keys_and_modules_exist(block: Block, check):
         typed = [
             word for word in typed if not word.startswith("hparams_search") and "(" not in word
         ]
-        ended = check(*typed, command=command.name)
-        assert ended.code == 0, ended.message
+        code, message = check(*typed, command=command.name)
+        assert code == 0, message
     for module in re.findall(r"python -m ([\w.]+)", block.text):
         assert importlib.util.find_spec(module), module
 

@@ -1,15 +1,9 @@
-"""Models with random weights, their checkpoints and page files. Runs the page's JavaScript in Node."""
+"""Models with random weights, their checkpoints and page files."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import json
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from omegaconf import OmegaConf
@@ -17,15 +11,12 @@ from omegaconf import OmegaConf
 from nmt.config.loading import load
 from nmt.config.schema import Config, to_containers
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
-from nmt.inference.live_export import export_live, rounded_to_8_bits
+from nmt.inference.live_export import export_live
 from nmt.inference.model import Model
 from nmt.models import build_model
-from nmt.report.page import embed
 from nmt.report.page.live import FILE
 from tests.helpers import run_folders
 
-NODE = shutil.which("node")
-JS = Path(embed.__file__).parent / "js"
 ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")
 FRENCH = ("le", "chat", "rouge", "voit", "un", "oiseau", ".", "qui")
 
@@ -96,27 +87,3 @@ def write_live(trained: Model, folder: Path) -> Path:
     """Writes the model file that a page embeds, and returns its path."""
     export_live(trained, folder)
     return folder / FILE
-
-
-def rounded(trained: Model) -> Model:
-    """Returns a copy of the model with its matrices rounded to 8 bits, as in a page."""
-    network = copy.deepcopy(trained.network)
-    with torch.no_grad():
-        for weight in network.parameters():
-            if weight.ndim == 2:
-                codes, scale = rounded_to_8_bits(weight.numpy())
-                weight.copy_(torch.from_numpy(codes * scale[:, None]))
-    return dataclasses.replace(trained, network=network)
-
-
-def in_node(script: str, **given: Any) -> Any:
-    """Runs a script in Node, and returns the JSON that it prints.
-
-    In the script, `given` holds the keyword arguments, and $JS is the URL of the page's `js` folder.
-    """
-    assert NODE is not None
-    text = f"const given = {json.dumps(given)};\n{script.replace('$JS', JS.as_uri())}"
-    command = [NODE, "--input-type=module", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)

@@ -6,7 +6,7 @@ import io
 import pytest
 import torch
 
-from tests.helpers.triton import DEVICES  # isort: split
+from tests.fused.gpu.devices import DEVICES  # isort: split
 
 from nmt.fused.gpu import adadelta
 from nmt.fused.gpu.adadelta import FusedAdadelta

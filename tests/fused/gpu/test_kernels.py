@@ -5,7 +5,7 @@ import torch
 
 from nmt.fused import output, steps
 from nmt.layers import Additive, Dot
-from tests.helpers.triton import DEVICES  # isort: split
+from tests.fused.gpu.devices import DEVICES  # isort: split
 
 from nmt.fused.gpu import kernels, probe
 from tests.layers.nets import batch, gradients, make

@@ -7,8 +7,8 @@ import pytest
 from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import CHROMIUM, CURVES, Opened, until
 from tests.helpers.run_folders import MARKUP
+from tests.report.page.browser import CHROMIUM, CURVES, Opened, until
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,15 @@ from typing import Any
 from nmt.config.commands import CompareConfig
 from nmt.report.comparison import build_comparison
 from nmt.report.page.builder import build_page
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, barriers, drawn_after, lines
+from tests.report.page.browser import (
+    ENCDEC,
+    IN_BROWSER,
+    SEARCH,
+    Opened,
+    barriers,
+    drawn_after,
+    lines,
+)
 from tests.report.page.elements import Elements
 
 pytestmark = IN_BROWSER

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, until
+from tests.report.page.browser import ENCDEC, IN_BROWSER, SEARCH, Opened, until
 
 pytestmark = IN_BROWSER
 

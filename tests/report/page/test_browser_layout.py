@@ -9,8 +9,8 @@ import pytest
 from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.browser import ENCDEC, IN_BROWSER, Opened, barriers, drawn_after, lines
 from tests.helpers.run_folders import make_run
+from tests.report.page.browser import ENCDEC, IN_BROWSER, Opened, barriers, drawn_after, lines
 
 pytestmark = IN_BROWSER
 

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun
-from tests.helpers.browser import IN_BROWSER, Opened, until
+from tests.report.page.browser import IN_BROWSER, Opened, until
 
 pytestmark = IN_BROWSER
 

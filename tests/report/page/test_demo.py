@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.browser import IN_BROWSER, Opened, until
+from tests.report.page.browser import IN_BROWSER, Opened, until
 from tests.report.page.elements import Elements
 
 DEMO = ROOT / "docs" / "demo.html"

@@ -11,7 +11,8 @@ import pytest
 
 from nmt.data.vocabulary import BpeVocabulary
 from nmt.text.tokenise import tokeniser
-from tests.helpers.models import NODE, drawn_model, in_node, write_live
+from tests.helpers.models import drawn_model, write_live
+from tests.report.page.node import NODE, in_node
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
