@@ -9,7 +9,7 @@
 Prints one line of JSON per measurement. Each round measures all compared versions in turn, so that a busy
 machine slows all of them. Times are medians over the rounds: CPU time with one thread, wall-clock time with more.
 
-- `ratio`: speed relative to the version that is printed first
+- `ratio`: speed divided by the speed of the version that is printed first
 - `products_ms`: time of the matrix products of a workload, without its other operations
 - `multiply_adds`: number of multiply-adds in these matrix products
 - `over_products`: time of the workload divided by the time of its matrix products
@@ -79,7 +79,7 @@ def name(recurrence: str, bf16: bool) -> str:
 
 
 def training(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures updates, and each part of an update, on a batch of medium length."""
+    """Measures the time of an update, and of each part of it, on a batch of medium length."""
     words = pool(size)[POOL // 2]
     trainers = {each: Trainer(Net(size, each[0]), size, each[1], "cpu") for each in VERSIONS}
     works = {each: partial(trainer.update, words) for each, trainer in trainers.items()}
@@ -120,7 +120,7 @@ def parts(trainer: Trainer, words: Words, threads: int) -> Line:
 
 
 def decoding(size: Size, args: argparse.Namespace) -> Iterable[Line]:
-    """Measures beam search with outputs that are as long as the sources."""
+    """Measures the time of beam searches whose outputs are as long as the sources."""
     net = Net(size, "fused").eval()
     versions = [(beam, bf16) for beam in BEAMS for bf16 in (False, True)]
     for sentences in args.sentences:

@@ -5,14 +5,14 @@
 
 A simulated translation has as many words as its source. Each sentence has a probability that a word is right,
 drawn from a beta distribution. An n-gram matches if its n words are right. The expected BLEU at each length is
-therefore known. Prints a table. Each row has its own curve of BLEU over length, distribution of lengths, and
-differences between seeds or documents. Most columns are percentages of test sets whose interval contains a
-true value:
+therefore known. Prints a table. Each row simulates another combination of a curve of BLEU over length, a
+distribution of lengths, and differences between seeds or documents. All columns except `excludes 0` and `s`
+(seconds) are percentages of test sets whose interval contains the true value of a quantity:
 
-- `curve`: BLEU by length (mean over lengths)
+- `curve`: BLEU at a length (mean of the percentages over all lengths)
 - `retention`: the BLEU at 50 words divided by the BLEU at 10 words
 - `10 %`, `25 %`, `50 %`: the length at which this share of the BLEU at 10 words is lost
-- `exact`: retention without smoothing; all other true values come from the smoothed curve
+- `exact`: retention without smoothing; the true values of the other columns come from the smoothed curve
 - `excludes 0`: percentage of test sets in which the band for the difference between two equal systems
   excludes 0 at some length (nominal: 5)
 
@@ -20,8 +20,8 @@ true value:
 differs between sentences, but does not depend on length. The test of excess retention compares the fall of
 BLEU from 10 to 50 words with that of a system with constant error rates. Prints the percentages of test
 sets in which the test reports a steeper fall, and a flatter fall (nominal: 2.5 each). With `--loss 0.1`,
-added errors in sentences of more than 10 words lower the BLEU at 50 words by 10 %. The first percentage is then
-the power of the test.
+added errors in sentences of more than 10 words lower the BLEU at 50 words by 10 %. The percentage
+of steeper falls is then the power of the test.
 
 N is the number of sentences, n the number of seeds.
 """
@@ -57,9 +57,9 @@ from nmt.evaluation.summary import Measured
 BLEU = REGISTERED["bleu"]
 LONGEST = 100  # number of words in the longest sentence
 LONGEST_EVER = 400  # number of words in the longest paragraph
-SHIFT = 0.5  # standard deviation of difficulty between documents, on the logit scale
+SHIFT = 0.5  # standard deviation of the documents' shifts of a logit (see `simulated`)
 CONCENTRATION = 12.0  # alpha + beta of the beta distribution
-WARM_UP = 30  # a span of errors can start at most this many words before a sentence
+WARM_UP = 30  # a span of errors can start up to this many words before a sentence
 POPULATION = 100_000  # number of sentences from which the true values are computed
 ORDERS = np.arange(1, 5)
 Fall = Callable[[np.ndarray], np.ndarray]
@@ -303,9 +303,10 @@ def damaged(
 ) -> list[dict[str, Any]]:
     """Simulates a system with these error rates (N,), and returns a record of each translation.
 
-    The system replaces spans of words, omits words and inserts words. New words come from elsewhere in the
-    text. The tested function, `measure_constant_error`, simulates other kinds of errors. A span can start before
-    the first word. Otherwise the first words would have fewer errors, and short sentences a lower error rate.
+    The system replaces spans of words, omits words and inserts words. Inserted words and replacements are random
+    words of the text. These errors differ from the errors that the tested function, `measure_constant_error`,
+    simulates. So the function is not tested on its own model. A span can start before the first word. Otherwise
+    the first words would have fewer errors, and short sentences a lower error rate.
     """
     text = np.array([word for words in references for word in words], dtype=object)
     records = []
@@ -331,7 +332,7 @@ def damaged(
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:
-    """Returns percentages of test sets whose fall is significantly steeper, or flatter, than at constant error rates.
+    """Returns the percentages of test sets whose BLEU falls significantly more, and less, than at constant error rates.
 
     Args:
         rate: error rate of sentences with up to `SHORT` words.

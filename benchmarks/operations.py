@@ -28,7 +28,7 @@ from benchmarks.work import (
     seconds,
 )
 
-SHOWN = 0.01  # share of the time above which an operation is printed
+SHOWN = 0.01  # an operation is printed if it takes more than this share of the time
 NOTHING_MOVED = (  # operations that read and write no bytes
     "_unsafe_view",
     "empty",

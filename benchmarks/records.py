@@ -12,7 +12,8 @@ and, optionally, patterns of groups:
     <!-- table: multi30k scores test2016 en-fr rnn* -->
     <!-- end of table -->
 
-The type is `scores`, or `lengths` for BLEU by source length. `table: claims STUDY NAME ...` shows verdicts.
+The type is `scores`, or `lengths` for BLEU by source length. `table: claims STUDY NAME ...` shows the
+verdicts on the claims with these names.
 
 docs/results/columns.csv explains the columns of the records.
 """
@@ -208,7 +209,7 @@ def bleu_by_length(runs: pd.DataFrame, found: pd.DataFrame) -> str:
 
 
 def _groups(runs: pd.DataFrame, rows: pd.DataFrame) -> Iterator[tuple[str, str, int, pd.DataFrame]]:
-    """Yields the title, seeds, number of runs and rows of each group, in the order of `runs`."""
+    """Yields each group's title, seeds, number of runs, and part of `rows`, in the order of `runs`."""
     for group, mine in runs.groupby("group", sort=False):
         ensemble = "checkpoint=[" in mine["command"].iloc[0]
         seeds = NONE if ensemble else ", ".join(map(str, mine["seed"]))

@@ -61,7 +61,7 @@ SIZES = {
     "laptop": Size("laptop", 256, 128, 256, 128, 6500, 13, "adam"),
     "paper": Size("paper", 1000, 620, 1000, 500, 30002, 25, "adadelta"),
 }
-# Matrix products of PyTorch, with the index of the first factor in their arguments
+# Matrix products of PyTorch, with the position of the first matrix among the arguments
 PRODUCTS = {"mm": 0, "bmm": 0, "_linear_pointwise": 0, "addmm": 1, "baddbmm": 1}
 CAP = 50  # number of words in the longest training sentence
 BATCH = 80  # number of sentence pairs in a batch
@@ -216,7 +216,7 @@ def seconds(run: Callable[[], object], threads: int = 1) -> float:
 
 
 def peak_mib(size: Size, recurrence: str, bf16: bool, length: int) -> float:
-    """Returns the peak memory, in MiB, that a training step on sentences of this length adds."""
+    """Returns the peak memory of a training step on sentences of this length, minus the memory before it, in MiB."""
     torch.set_num_threads(1)
     trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
     trainer.gradient(rectangle(size, 2, 3))  # warm-up: allocates gradients and loads libraries

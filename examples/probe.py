@@ -1,4 +1,4 @@
-"""Predicts source words from the vectors of a trained model, with linear probes.
+"""Predicts source words from the encoder outputs of a trained model, with linear probes.
 
     python examples/probe.py RUN
     python examples/probe.py RUN --sentences 2000 --positions 20

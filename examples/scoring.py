@@ -26,7 +26,7 @@ class Distance(nn.Module):
         super().__init__()
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) of queries (B, K, N) and keys (B, S, N)."""
+        """Returns the scores (B, K, S) of K queries (B, K, N) and S keys (B, S, N) for each of B sentences."""
         squares = query.square().sum(2).unsqueeze(2) + keys.square().sum(2).unsqueeze(1)
         return 2 * query @ keys.transpose(1, 2) - squares
 

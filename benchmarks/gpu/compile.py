@@ -1,8 +1,8 @@
 """Compiles the Triton kernels of the fused networks, without a GPU.
 
 The fused functions run at paper sizes, on tensors without memory (PyTorch's device `meta`). They launch
-Triton kernels instead of PyTorch operations. A launch compiles its kernel, but does not run it. The
-tests in tests/fused/gpu check the results of the kernels in Triton's interpreter.
+Triton kernels instead of PyTorch operations. Here, a launch only compiles its kernel. The tests in
+tests/fused/gpu check the results of the kernels in Triton's interpreter.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
         from nmt.fused.gpu import kernels as steps  # interpreted in a rehearsal
     for scoring in (*SCORING, "none"):
         for length in (18,) if setting.rehearse else (8, 16, 32, 52, 200):
-            # Limit the memory: a plain network stores rows x length x alignment values at every step.
+            # To limit memory, long batches have fewer rows: a plain step stores rows x length x alignment values.
             words = setting.words(length, rows=2 if setting.rehearse else min(80, 4000 // length))
             plain = setting.trainer(setting.net("plain", scoring=scoring), bf16=False)
             expected = gradients_of(plain, words)
@@ -115,9 +115,9 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """Measures the GPU memory reserved by updates on all shapes of a pool, and the seconds per capture.
+    """Measures the GPU memory that updates on a pool of batches reserve, and the seconds per captured CUDA graph.
 
-    As in training, the largest shape is captured first. The second pass over the pool captures nothing.
+    As in training, the largest batch is captured first. The second pass over the pool captures no graphs.
     """
     trainer = setting.trainer(setting.net(), bf16=True, graphs=True)
     batches = pool(setting.size, setting.device)[:: 5 if setting.rehearse else 1]

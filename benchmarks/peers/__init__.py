@@ -1,1 +1,1 @@
-"""Compares this program with other toolkits, each of which has its own environment."""
+"""Compares `nmt` with other toolkits, each installed in its own Python environment."""

@@ -1,4 +1,4 @@
-"""Compares the speed of this program, JoeyNMT and Marian in training and beam search.
+"""Compares the speed of `nmt`, JoeyNMT and Marian in training and beam search.
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
@@ -8,10 +8,11 @@ All systems get the same batches, and their models have the same sizes. Each rou
 turn. The first call installs each toolkit into its own environment. Prints one line of JSON per measurement:
 
 - `peer`: the toolkit that is compared with `nmt`; `system`: the measured system, the peer or `nmt`
-- `task`: `training` (target words per second) or `beam 12` (sentences per second)
+- `task`: `training`, or `beam 12` for beam search
 - `order`: `mixed` for batches in random order, `sorted` for batches of sentences of similar length
-- `rate`: median over rounds, per CPU second with one thread, per wall-clock second with more threads
-- `ratio`: rate divided by the peer's rate with batches in the peer's own order (median over rounds)
+- `rate`: target words (training) or sentences (search) per second, median over rounds; the seconds are CPU time
+  with one thread, wall-clock time with more
+- `ratio`: `rate` divided by the rate of the peer in its default order (`mixed` or `sorted`), median over rounds
 - `multiply_adds`: millions of multiply-adds in matrix products per target word, for sentences of equal length
 """
 
@@ -47,7 +48,7 @@ VERSIONS = {"plain float32": ("plain", False), "float32": ("fused", False), "bf1
 
 
 class Nmt:
-    """Measures this program, with the same methods as the toolkits in `benchmarks.peers.toolkits`."""
+    """Measures `nmt`; has the same methods as the classes of toolkits in `benchmarks.peers.toolkits`."""
 
     def __init__(self, size: Size, threads: int, recurrence: str, bf16: bool) -> None:
         self.trainer = Trainer(Net(size, recurrence), size, bf16, "cpu")
@@ -71,7 +72,7 @@ class Nmt:
 
 
 def compare(name: str, threads: int, rounds: int) -> Iterable[Line]:
-    """Measures one toolkit and this program alternately."""
+    """Measures one toolkit and `nmt` alternately."""
     size = SIZES["laptop"]
     torch.set_num_threads(threads)
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""Installs the compared toolkits, each in its own environment."""
+"""Installs each compared toolkit in its own Python environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARIAN = "1.12.42"
 
 
 def install(folder: Path, *requirements: str, borrow: bool) -> Path:
-    """Returns the Python interpreter of an environment, which is created if it does not exist.
+    """Creates an environment if it does not exist, and returns its Python interpreter.
 
     Args:
         folder: folder of the environment.

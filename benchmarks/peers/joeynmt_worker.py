@@ -1,7 +1,7 @@
 """The JoeyNMT process of `benchmarks.peers`; it runs in JoeyNMT's environment and does not import nmt.
 
-Each input line is a request in JSON. The answer is the time of the request in seconds. If the request
-contains "count", the answer is the number of multiply-adds in the matrix products.
+Each input line is a request in JSON. The answer is the number of seconds that the request took. If the
+request contains "count", the answer is the number of multiply-adds in the matrix products.
 """
 
 import json
@@ -52,7 +52,7 @@ def make(vocabulary: int) -> Any:
 
 
 def pad(sentences: list[list[int]], first: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """Returns padded rows of JoeyNMT ids (B, L) that begin with `first`, and their lengths (B,)."""
+    """Returns padded JoeyNMT ids (B sentences, L ids), each row beginning with `first`, and the lengths (B,)."""
     rows = [[*first, *(w + SHIFT for w in row[:-1]), EOS] for row in sentences]
     longest = max(map(len, rows))
     padded = torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])

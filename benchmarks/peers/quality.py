@@ -1,4 +1,4 @@
-"""Compares the BLEU of JoeyNMT, Marian and this program after equal CPU time of training.
+"""Compares the BLEU of JoeyNMT, Marian and `nmt` after equal CPU time of training.
 
     python -m benchmarks.peers.quality FOLDER --minutes 20
 
@@ -39,7 +39,7 @@ MOST_UPDATES = 1_000_000  # never reached, since the limit of CPU time ends the 
 
 
 class Task(NamedTuple):
-    """A training of one toolkit: its folder and its CPU time."""
+    """The folder in which a system is trained, and the CPU time of its training."""
 
     folder: Path  # contains the tokenised text; the commands run in this folder
     seconds: int  # CPU time for training
@@ -79,7 +79,7 @@ class Task(NamedTuple):
 
 
 def train_nmt(task: Task) -> tuple[list[str], int]:
-    """Trains this program with `regime=laptop`; returns translations and the number of updates."""
+    """Trains `nmt` with `regime=laptop`; returns translations and the number of updates."""
     text = [
         f"{key}.{side}={name}.{language}"
         for key, name in (

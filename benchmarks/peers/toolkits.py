@@ -1,9 +1,9 @@
 """Runs each toolkit with the model that is most similar to RNNsearch.
 
-Each toolkit is a class. Its `own_order` is the order in which the toolkit itself batches sentences. `train`
-returns the seconds of an update, and `search` the seconds of a search whose outputs are as long as the sources.
-Both measure CPU time with one thread, and wall-clock time with more. `multiply_adds` counts the multiply-adds
-in the matrix products of an update, or of a search if a beam is given.
+Each toolkit is a class. Its `own_order` is the order, `mixed` or `sorted`, in which the toolkit batches sentences
+by default. `train` returns the seconds of an update, and `search` the seconds of a search whose outputs are as
+long as the sources. Both measure CPU time with one thread, and wall-clock time with more. `multiply_adds` counts
+the multiply-adds in the matrix products of an update, or of a search if a beam is given.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Marian:
         return (self.updates(words, 1 + REPEATS) - self.updates(words, 1)) / REPEATS
 
     def search(self, words: Words, beam: int) -> float:
-        # Make a nearly untrained model, which does not stop early.
+        # Make a nearly untrained model: its outputs do not end before the maximum length.
         self.updates(words, 1, rate=1e-12)
         times = []
         for repeats in (1, 1 + REPEATS):

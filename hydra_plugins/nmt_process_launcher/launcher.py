@@ -277,7 +277,7 @@ class ProcessLauncher(Launcher):
             todo = [job for job in jobs if not job.finished]
             at_a_time = max(1, min(self.n_jobs, len(todo)))
             log.info(
-                "%d job(s), %d at a time, in %s; %d finished before",
+                "%d job(s), %d at a time, in %s; %d had finished before",
                 len(jobs), at_a_time, sweep, len(jobs) - len(todo),
             )  # fmt: skip
             gpus = (visible_gpus() if at_a_time > 1 else []) if self.gpus is None else self.gpus
@@ -392,9 +392,9 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
 
 
 def free_folder(config: DictConfig, sweep: Path, first: int, used: set[Path]) -> tuple[int, Path]:
-    """Returns the first number, from `first` on, whose folder (`hydra.sweep.subdir`) is free, and the folder.
+    """Returns the first job number, from `first` on, whose folder (`hydra.sweep.subdir`) is free, and the folder.
 
-    If all numbers have the same folder, it is returned although it is used. The job will refuse it.
+    If all numbers have the same folder, returns it even if it is not free. The job will refuse the folder.
     """
     for number in range(first, first + len(used) + 1):
         with read_write(config.hydra), open_dict(config.hydra):
