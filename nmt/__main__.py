@@ -15,7 +15,7 @@ def main() -> None:
     """Runs the command that the first argument names, as `python -m nmt.<name>` would.
 
     The command's module becomes `__main__`, since Lightning starts the other ranks by running `__main__`
-    again. The launcher also starts the jobs of a sweep by running `__main__` again.
+    again. The sweep launcher (`hydra_plugins`) starts the jobs of a sweep in the same way.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:

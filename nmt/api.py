@@ -62,7 +62,7 @@ def load(
             `wandb:entity/project/name:alias`. Several paths make an ensemble, which averages the
             probabilities of each word (`nmt.models.ensemble`).
         accelerator: `auto` (a GPU if there is one), `gpu` or `cpu`.
-        threads: CPU threads, or `auto`.
+        threads: number of CPU threads, or `auto`.
         precision: `32`, `bf16-mixed` or `auto`; None: as in training.
         trust: modules outside nmt whose code the checkpoint may run.
 
@@ -75,7 +75,7 @@ def load(
     with Stage("loading PyTorch and the model", 2, "step") as stage:
         from nmt.inference.load import load_model
 
-        stage.advance()  # the first step, the import of PyTorch, takes longer
+        stage.advance()  # the first step imports PyTorch, the second loads the model
         model = load_model(path, accelerator, threads, precision, trust)
         stage.advance()
     return model
@@ -111,9 +111,9 @@ def compare(runs: Sequence[str | Path] = (), **settings: Any) -> Comparison:
 
     Returns:
         An object with four DataFrames. `scores` is like the result of `nmt.scores`. `curves` holds
-        scores by length, with `kind`, `name`, `other`, `words`, `value` and its confidence interval.
-        `retention` has a row per score, run, `domain` and `statistic`. `differences` has a row per
-        pair of runs, score and length bucket, with `delta`, its confidence interval and p-values.
+        scores by length; `nmt.report.retention.CURVES` describes its columns. `retention` holds
+        statistics of the curves: a row per score, run, `domain` and `statistic`. `differences` has a row
+        per pair of runs, score and length bucket, with `delta`, its confidence interval and p-values.
 
     Raises:
         InputError: if there is no readable run or system.

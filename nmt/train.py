@@ -26,7 +26,7 @@ def main(composed: TrainConfig) -> float | None:
 def train(composed: TrainConfig, stop: Stop) -> float | None:
     """Starts or resumes a training run, evaluates the model and writes results.json.
 
-    Returns the score of the best checkpoint, which a sweeper can optimise.
+    Returns the best checkpoint's score, so that a sweeper can optimise it.
     """
     stop.importing = True
     from nmt.inference.live_export import export_live

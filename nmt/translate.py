@@ -6,9 +6,9 @@
 
 `search.nbest=N` prints up to N translations per input line, best first. If N is above 1, the first column
 is the line number. `scores=true` and `alignments=pharaoh` add tab-separated columns. The score is the
-log-probability in nats. `search.length_penalty=p` divides the score by length^p. `alignments=json` prints
-one JSON object per input line. `checkpoint=[a,b,c]` loads an ensemble. In a terminal, each line is
-translated as soon as you enter it.
+log-probability in nats. `search.length_penalty=p` divides it by L^p for a translation of L symbols.
+`alignments=json` prints one JSON object per input line. `checkpoint=[a,b,c]` loads an ensemble. In a
+terminal, each line is translated as soon as you enter it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(composed: TranslateConfig) -> None:
 
     def symbols(line: str) -> int:
         words = count_words(line, config.tokenizer.characters)
-        short = len(line) <= MAX_WORDS  # a line has at most one symbol per character
+        short = len(line) <= MAX_WORDS  # a line has no more tokens than characters
         is_counted = short or words > MAX_WORDS or composed.tokenised
         return words if is_counted else len(source_tokeniser.tokenise(line))
 

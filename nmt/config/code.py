@@ -46,9 +46,7 @@ def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> No
     """
     for path, value in _leaves(stored):
         if isinstance(value, str) and "${" in value:
-            raise InputError(
-                f"{path}: the checkpoint's configuration holds an interpolation, {value}"
-            )
+            raise InputError(f"{path}={value}: refused; a checkpoint may not hold interpolations")
         if _names_code(path, value) and not _is_trusted(path, str(value), trust):
             module = str(value).rpartition(".")[0]
             add = value if is_within(module, trust) else module or value

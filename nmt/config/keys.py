@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-EDGES = (10, 20, 30, 40, 50, 60)  # default length buckets; a last bucket holds longer sentences
+EDGES = (10, 20, 30, 40, 50, 60)  # maximum words of each default length bucket except the last
 CONFIDENCE = 0.95  # confidence level of the bootstrap intervals
 
 LIMITS = {
@@ -34,8 +34,9 @@ RESUMABLE = (LENGTH, TESTS, *INCIDENTAL)
 def key(default: Any, meaning: str, effect: str | None = None, **bounds: Any) -> Any:
     """Declares a configuration key with its default (a value or section class), meaning, effect and bounds.
 
-    A key without an effect has the effect of its section. `inside` maps the entries of a dictionary to
-    their effects. The bounds are `choices` and the keys of `LIMITS`. They apply to each item of a list.
+    A key without an effect has the effect of its section. If its value is a dictionary, `inside` maps the
+    entries to their effects. The bounds are `choices` and the keys of `LIMITS`. For a list, they apply to
+    each item.
     """
     metadata = {"meaning": meaning, "effect": effect, **bounds}
     if isinstance(default, type):

@@ -29,12 +29,12 @@ def load(composed: Any) -> Any:
     if not dataclasses.is_dataclass(config):
         raise InputError(
             "--config-name: not a configuration of this command; to repeat a run, type the overrides "
-            "in its .hydra/overrides.yaml"
+            "listed in its .hydra/overrides.yaml"
         )
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    # Config groups may add training keys to an evaluation, so it may have unknown keys.
+    # Config groups may add training keys that the schema of an evaluation does not declare.
     # `apply_overrides` rejects overrides of such keys.
     check_bounds(config, closed=not isinstance(config, CheckpointConfig))
     return config
@@ -112,9 +112,9 @@ def check_together(config: Config) -> None:
     if model.alignment is None and scoring:
         raise InputError(f"scoring={scoring}: {title} has no attention; leave out scoring")
     if model.alignment is None and class_name(attention) not in ("", "Attention"):
-        raise InputError(f"attention={attention}: {title} has no attention")
+        raise InputError(f"attention={attention}: {title} has no attention; leave out attention")
     if model.alignment is not None and not scoring:
-        raise InputError(f"scoring=none: {title} needs a scoring")
+        raise InputError(f"scoring=none: {title} needs a scoring, such as scoring=additive")
     edges = list(config.evaluation.edges or ())
     if [0, *edges] != sorted({0, *edges}):
         raise InputError(f"evaluation.edges={edges}: must be increasing, starting at 1 or more")

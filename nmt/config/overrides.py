@@ -135,7 +135,7 @@ def _compose(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
-    """Returns the keys that the files of chosen options set, and the files that their defaults lists name."""
+    """Returns the keys set in the files of chosen options, and in the files that their defaults lists name."""
     names: set[str | None] = set()
     for each in groups:
         names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}

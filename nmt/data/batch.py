@@ -1,6 +1,6 @@
 """`Batch`: sentence pairs as padded tensors with masks.
 
-Shapes: B sentence pairs; S and T are the lengths of the longest source and target, with `</s>`.
+Shapes: B is the number of pairs; S and T are the lengths of the longest source and target, with `</s>`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Batch(NamedTuple):
         return self.source, self.source_mask, self.target, self.target_mask
 
     def move_to(self, device: torch.device | str) -> Batch:
-        """Returns the batch on `device`; not named `to`, since Lightning would call a method of that name."""
+        """Returns the batch on `device`. Lightning would call a method named `to`, whose copies would block the CPU."""
         return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -148,7 +148,7 @@ class TrainingSchedule:
     def _limits(self, longer: Integers) -> Sequence[int]:
         """Returns the indices at which to split the sorted pairs of a pool into batches.
 
-        `longer` holds the length of the longer side of each pair.
+        `longer` holds the length of the longer sentence (source or target) of each pair.
         """
         if not self.by_tokens:
             return range(self.batch_size, len(longer), self.batch_size)

@@ -44,7 +44,7 @@ class TranslationData(pl.LightningDataModule):
         )
 
     def examples(self) -> tuple[Batch, Batch]:
-        """Returns this rank's first micro-batch of two updates of the first pool: the median-sized and the largest."""
+        """Returns this rank's first micro-batch of the median-sized and of the largest update of the first pool."""
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         batches = MicroBatches(self.prepared.train, self.schedule, accumulate, *self._rank())
         updates = self.schedule.by_size()
@@ -53,8 +53,8 @@ class TranslationData(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Batch]:
         """Returns the micro-batches of an epoch, starting at the trainer's current update.
 
-        Micro-batch n depends only on n. The number of the trainer's update determines the first n. A resumed
-        run therefore needs no loader state, even if workers had prefetched batches.
+        Micro-batch n depends only on n. The first n is `accumulate` times the trainer's count of updates. A
+        resumed run therefore needs no loader state, even if workers had prefetched batches.
         """
         accumulate = self.trainer.accumulate_grad_batches if self.trainer else 1
         workers = self.config.data.workers
@@ -72,7 +72,7 @@ class TranslationData(pl.LightningDataModule):
         """Returns this rank's share of the development pairs.
 
         The first `evaluation.valid_sentences` pairs are also translated. They come first, in separate
-        batches, so that no batch is decoded for only a few of its sentences.
+        batches, so that no batch is translated for only a few of its sentences.
         """
         return self._evaluation(self.prepared.valid, self.config.evaluation.valid_sentences)
 
@@ -104,11 +104,11 @@ class Loader(DataLoader[Batch]):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Does nothing, since `EpochSampler` starts at the trainer's update."""
+        """Does nothing, since `EpochSampler` computes its start from the trainer's count of updates."""
 
 
 class EpochSampler(Sampler[int]):
-    """Yields the indices of the micro-batches from the trainer's update to the end of the epoch."""
+    """Yields the indices of the micro-batches from the trainer's current update to the end of the epoch."""
 
     def __init__(self, trainer: pl.Trainer | None, accumulate: int, length: int) -> None:
         self.trainer = trainer

@@ -57,16 +57,17 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     `key` is the name of the section, such as `data.test.mine`. It also selects the split of the built-in corpus.
 
     Raises:
-        InputError: if the section names no text or two texts, or if the text cannot be opened.
+        InputError: if the section names no text, if it has both `source` and `grammar`, or if the text cannot be
+            opened.
     """
     start = text.skip or 0
     stop = None
     if text.pairs:
         stop = start + text.pairs
     if text.alignment and not text.tokenised:
-        raise InputError(f"{key}.alignment: links need tokenised text; type {key}.tokenised=true")
+        raise InputError(f"{key}.alignment: needs tokenised text; type {key}.tokenised=true")
     if text.source and text.grammar:
-        raise InputError(f"{key}: source and grammar exclude each other; type data=text")
+        raise InputError(f"{key}: has both source and grammar; to read files, type data=text")
     if text.grammar:
         return _open_grammar(text, data, key, start, stop)
     root = Path(data.root or "").expanduser()
@@ -129,7 +130,7 @@ def _open_hub(text: TextConfig, data: DataConfig, key: str, start: int, stop: in
             rows = saved[arguments["split"]] if isinstance(saved, dict) else saved
         else:
             rows = datasets.load_dataset(**arguments)
-        # It is the same on every machine, since it depends only on the data or on the commit in the hub.
+        # The fingerprint is the same on every machine, since it depends only on the data or on the commit in the hub.
         fingerprint = rows._fingerprint
         rows = rows.flatten()
     except Exception as error:  # the library raises many types of exceptions

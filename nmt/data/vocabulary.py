@@ -1,7 +1,8 @@
 """The special symbols, and two kinds of vocabulary: a shortlist of words, or subwords.
 
 Id 0 (`</s>`) marks the end of a sentence, and id 1 (`<unk>`) stands for every word outside the shortlist.
-The ids of words or subwords start at 2. A `</s>` or `<unk>` in a text is treated like any other word.
+The ids of words or subwords start at 2. A `</s>` or `<unk>` in a text is an ordinary word: it has an id of 2
+or more, or id 1 if it is outside the shortlist.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class BpeVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> BpeVocabulary:
-        """Learns `size` subwords (at least the 256 bytes) from tokens joined by spaces."""
+        """Learns up to `size` subwords, but at least the 256 single bytes, from tokens joined by spaces."""
         model = Tokenizer(models.BPE())
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
         model.pre_tokenizer = pre_tokenizers.Sequence(

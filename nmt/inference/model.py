@@ -4,7 +4,8 @@ The evaluation of test sets, `nmt.translate`, `nmt.score` and Python programs us
 finds the hypotheses of a batch of sentences. `Model.force_decode` computes likelihoods and attention.
 `Model.describe` converts hypotheses to `ScoredSentence`s.
 
-Shapes: S source and T target symbols, both with `</s>`; J source and I target words, without `</s>`.
+Shapes: S and T are the numbers of source and target symbols, with `</s>`; J and I of source and target words,
+without `</s>`.
 """
 
 from __future__ import annotations
@@ -152,9 +153,9 @@ class Model:
         """Returns the encoder's vectors for each sentence; see `translate` for the arguments.
 
         Returns:
-            The annotations (S, A) and a summary vector (H,) of each sentence. Each symbol, including
-            `</s>`, has an annotation. The decoder computes s_0 from the summary vector. The decoder of
-            RNNencdec does not use the annotations.
+            The annotations (S, A) and a summary vector (H,) of each sentence. Each of the S symbols has an
+            annotation, a vector of size A. The decoder computes its initial state s_0 from the summary
+            vector of size H. The decoder of RNNencdec does not use the annotations.
 
         Raises:
             TypeError: for an ensemble, since its models have different encoders.

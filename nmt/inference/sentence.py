@@ -110,7 +110,7 @@ def replace_unknown_words(
     source: Sequence[str],
     dictionary: Mapping[str, str] | None = None,
 ) -> list[str | None]:
-    """Replaces each `<unk>` with the source word of largest weight, or with its translation in `dictionary`.
+    """Replaces each `<unk>` with the source word of largest attention weight, or with its translation in `dictionary`.
 
     See Luong et al. (2015). `<unk>` is kept if the source has no words or the model has no attention.
 
