@@ -28,7 +28,7 @@ class Gold:
 def parse_links(
     line: str, *, where: str = "alignment", lengths: tuple[int, int] | None = None
 ) -> Gold:
-    """Parses a line in Pharaoh format, where `j-i` is a sure link and `jpi` a possible link.
+    """Parses a line in Pharaoh format, such as `3-4 5p6`: `3-4` is a sure link, `5p6` only a possible link.
 
     Args:
         line: links separated by spaces, with the source word first; may be empty.
@@ -46,7 +46,8 @@ def parse_links(
         match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
         if match is None:
             raise InputError(
-                f"{where}: '{item}' is not a link; j-i (sure) or jpi (possible) expected"
+                f"{where}: '{item}' is not a link; type 3-4 (sure) or 3p4 (possible):"
+                " the index of a source word, then of a target word"
             )
         link = (int(match[1]), int(match[3]))
         if lengths is not None and (link[0] >= lengths[0] or link[1] >= lengths[1]):
@@ -121,7 +122,7 @@ def first_symbols(words: Sequence[int]) -> np.ndarray:
 
 
 def attended_words(weights: np.ndarray) -> np.ndarray:
-    """Returns the source word with the largest weight in each row: (T, J + 1) -> (T,) int64.
+    """Returns the index of the source word with the largest weight in each row: (T, J + 1) -> (T,) int64.
 
     The last column, `</s>`, is ignored. The result is -1 if the source has no words.
     """
@@ -134,12 +135,12 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
 def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
     """Derives a word alignment from attention.
 
-    Each target word is linked to the source word with the largest weight. It has no link if its
-    weight on `</s>` is above `null`.
+    Each target word is linked to the source word with the largest weight. A target word has no link if its
+    weight on the source `</s>` is above `null`.
 
     Args:
         weights: (I + 1, J + 1) attention between words. `</s>` is the last row and column.
-        null: threshold for the weight on `</s>`.
+        null: threshold for the weight on the source `</s>`.
 
     >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
     [(0, 0)]
@@ -187,5 +188,5 @@ def attention_entropy(weights: np.ndarray) -> np.ndarray:
     """
     weights = np.asarray(weights, dtype=np.float64)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    # For a weight of exactly 1, `0.0 - x` is 0.0, but `-x` would be -0.0.
+    # If one weight is 1, the sum is 0.0. Subtract it from 0.0, because `-sum` would be -0.0.
     return 0.0 - (weights * logs).sum(axis=-1)

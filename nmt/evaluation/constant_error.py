@@ -36,7 +36,7 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # number of simulated systems to average
-# Lower and upper bounds of `replaced`, `variation` and `clustered`. Swaps are most frequent at `clustered` = -0.5.
+# Lower and upper bounds of `replaced`, `variation` and `clustered`. Below -0.5, swaps would be rarer again.
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
 BLEU_WEIGHT = 10  # weight of the mean log precision; 1-gram and 4-gram log precisions have weight 1
@@ -47,9 +47,9 @@ CLOSE = 0.002  # `solve_rates` stops when all weighted log precisions are this c
 class Rates:
     """Error rates per word of the reference."""
 
-    replaced: float  # mean rate of replaced words, between 0 and 1
-    variation: float  # standard deviation of `replaced` over sentences, relative to its maximum
-    # if positive: the probability that a word shares the random number of the previous word
+    replaced: float  # rate of replaced words, averaged over sentences; between 0 and 1
+    variation: float  # standard deviation of this rate, divided by its largest possible value
+    # if positive: the probability that one random number decides about a word and the previous word
     # if negative: minus the probability that a word is drawn to swap places with the next word
     clustered: float
     added: float  # positive: rate of repeated words; negative: minus the rate of dropped words
@@ -68,7 +68,7 @@ class References:
         numbers: dict[str, int] = {}
         texts = []
         most = max(map(len, references))
-        # Repeat the first reference in sentences with fewer references. This changes no statistic.
+        # Repeat each sentence's first reference until all sentences have equally many. This changes no statistic.
         padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
         self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
         for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
@@ -82,7 +82,7 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        self.limits = []  # per order: the n-grams, and their largest counts in a single reference
+        self.limits = []  # per order: hashes of n-grams, and their largest counts in a reference
         for order in range(ORDERS):
             grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
             known, indices = np.unique(np.concatenate(grams), return_inverse=True)
@@ -155,12 +155,12 @@ def expected_precisions(rates: Rates) -> np.ndarray:
     steps = np.arange(ORDERS)
     kept = (1 - rates.replaced) * concentration
     moments = np.cumprod((kept + steps) / (concentration + steps))
-    # Clustered words share a random number, so n words depend on 1 to n random numbers.
+    # Clustered words share a random number, so n words depend on 1 to n numbers, with the probabilities `chances`.
     shared, swapped = max(rates.clustered, 0.0), max(-rates.clustered, 0.0)
     words = np.arange(ORDERS)[:, None]
     chances = (1 - shared) ** steps * shared ** np.maximum(words - steps, 0) * binom(words, steps)
-    # A word is swapped with the next word if its own draw is a success and the previous draw is a failure.
-    # n words depend on n + 2 draws. They are not swapped if no success follows a failure in these draws.
+    # A word is swapped with the next word if its own draw is a success and the previous draw is a failure. None
+    # of n words is swapped if no success follows a failure in their n draws and the two draws before them.
     successes = map(np.arange, range(5, ORDERS + 4))
     in_order = [np.sum(swapped**k * (1 - swapped) ** k[::-1]) for k in successes]
     return chances @ moments * [1.0, *in_order]
@@ -176,7 +176,7 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     from scipy.optimize import least_squares  # imported here because it takes half a second
 
     excess = float(np.clip(wanted[HYPOTHESIS_LENGTH] / len(references.words) - 1, -0.98, 0.98))
-    # Choose the rate so that as many random numbers are below it as words must be added or dropped.
+    # Choose the rate so that the number of draws below it equals the number of words to add or drop.
     added = float(np.sign(excess) * np.quantile(references.resizing, abs(excess)))
 
     def rates(values: np.ndarray) -> Rates:

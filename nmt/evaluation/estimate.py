@@ -1,10 +1,10 @@
 """Estimates of a score from one run or several seeds, with confidence intervals and tests.
 
 With fewer than `FEWEST_SEEDS` seeds, the interval is the percentile interval over resamples of the
-sentences or documents (`nmt.evaluation.resampling`). This interval covers new sentences, but not new seeds.
+sentences or documents (`nmt.evaluation.resampling`). This interval accounts for the choice of sentences only.
 
-With n >= `FEWEST_SEEDS` seeds, the interval covers new seeds and new sentences. Let S^2 be the variance
-of the n values. The variance of their mean is the sum of two terms:
+With n >= `FEWEST_SEEDS` seeds, the interval accounts for the choice of both seeds and sentences. Let
+S^2 be the variance of the n values. The variance of their mean is the sum of two terms:
 
 - S^2 / n, with n - 1 degrees of freedom. It contains the variance between seeds, and the interaction of seeds
   and sentences.
@@ -34,7 +34,7 @@ from scipy.special import stdtr, stdtrit
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
-FEWEST_SEEDS = 3  # minimum number of seeds for an interval that covers new seeds
+FEWEST_SEEDS = 3  # minimum number of seeds for an interval that accounts for the choice of seeds
 PARTS = 10  # number of subsets of the resamples in `enough_resamples`
 
 
@@ -52,7 +52,7 @@ class Estimate:
 
     @property
     def over_seeds(self) -> bool:
-        """Whether the interval covers new seeds in addition to new sentences."""
+        """Whether the interval accounts for the choice of seeds, not only of sentences."""
         return self.seeds >= FEWEST_SEEDS
 
     @property
@@ -86,10 +86,10 @@ class Estimate:
         return None if lower is None or upper is None else max(lower[0], upper[1])
 
     def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
-        """Returns the p-values of two tests: that the true value is above, and that it is below the threshold.
+        """Returns two p-values: for the claim that the true value is above the threshold, and that it is below.
 
         Args:
-            careful: whether to return the larger of the p-values of the bootstrap and the t test.
+            careful: whether each p-value is the larger of two: from the bootstrap, and from a t test.
         """
         by_t = _t_tails(self.score - threshold, self.error, self.df)
         if self.over_seeds:

@@ -2,18 +2,18 @@
 
 The score at a length x is computed from weighted sums of the sentence statistics. The weights are a
 Gaussian kernel over log length, with the standard deviation `WIDTH`. The kernel is shifted so that the
-mean log length of the weighted words is log x. Without the shift, the score would be biased if there were
-more sentences on one side of x than on the other. The curve has a value only at lengths with an effective
-sample size of at least `FEWEST` sentences. The effective sample size (Kish, 1965) is the squared sum of the
-weights, divided by the sum of the squared weights.
+mean log length, weighted by the kernel and by the number of words, is log x. Without the shift, the score would
+be biased if there were more sentences on one side of x than on the other. The curve has a value only at lengths
+with an effective sample size of at least `FEWEST` sentences. The effective sample size (Kish, 1965) is the
+squared sum of the weights, divided by the sum of the squared weights.
 
 The bootstrap (`nmt.evaluation.resampling`) sums the weighted statistics of all resamples in one matrix
 product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a single curve
 is a separate interval at each length. The band of a difference or ratio is simultaneous. For two equal
 systems, it excludes equality at one or more lengths in only 5 % of the cases. In each resample, the
 deviation at each length is divided by its standard error, which is computed from the influence of each sentence
-on the score. Half the width of the band, in standard errors, is a quantile of the largest quotients of the
-resamples (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
+on the score. Let t be the largest of these quotients over all lengths. Half the width of the band, in standard
+errors, is a quantile of t over the resamples (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
 
 Array shapes: N sentences, U resampled units (sentences or documents), F statistics of a sentence, G lengths
 of the curve, R resamples, n runs of a group.
@@ -192,9 +192,8 @@ class Curve:
     """
 
     kernel: Kernel  # weights of the sentences
-    samples: Sequence[
-        np.ndarray
-    ]  # for each group, the scores (n, 1 + R, G) of its runs on all sentences, then on resamples
+    # for each group, the scores (n runs, 1 + R, G lengths); axis 1: on all sentences, then on R resamples
+    samples: Sequence[np.ndarray]
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,)
     documents: int | None = None  # number of resampled documents; None if sentences were resampled
     # returns the influence (U, G) of each sentence or document on the value at each length
@@ -286,7 +285,7 @@ class ComparedCurve(Curve):
         return self.score - widths, self.score + widths
 
     def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
-        """Returns the largest |t| over all lengths in each resample: (R, G) -> (R,)."""
+        """Returns the largest deviation, in standard errors, over all lengths in each resample: (R, G) -> (R,)."""
         terms = self.influence()
         known = np.isfinite(self.score)
         sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
@@ -311,7 +310,7 @@ def length_curves(
 
     Args:
         groups: runs on one test set, by group name. The runs of a group differ only in their seed.
-        resamples: R, or None for the number in the settings of the runs.
+        resamples: number R of resamples, or None for the number in the settings of the runs.
         masked: whether a score is NaN at lengths with too little data (`Score.enough`).
 
     Returns:
@@ -395,8 +394,8 @@ def ratio(first: Curve, second: Curve) -> ComparedCurve:
 def excess_retention(curve: Curve, constant: Curve) -> Curve:
     """Subtracts the relative curve of the simulated systems from that of the models, for each seed.
 
-    Both curves must use the same sentences. A negative value means that long sentences lose more than a
-    constant error rate explains.
+    Both curves must use the same sentences. A negative value means that long sentences lose more of
+    the score than constant error rates explain.
     """
     (own,) = curve.relative.samples
     (simulated,) = constant.relative.samples

@@ -15,9 +15,9 @@ The keys of a record are:
     log_probability  log-probability of the hypothesis, in nats; absent in output of other systems
     bleu_stats     BLEU statistics of the hypothesis: the 10 integers of `sentence_statistics`
     unknown        positions of `<unk>` symbols in the hypothesis; absent if there are none
-    hypothesis_no_unk, bleu_stats_no_unk   the same for a search without `<unk>`; only if `no_unk`
-    attention_entropy   mean entropy of the weights over target steps, in nats; only with attention
-    eos_weight     mean weight on the source `</s>` over target words; only with attention
+    hypothesis_no_unk, bleu_stats_no_unk   `hypothesis` and `bleu_stats` of a search without `<unk>`; only if `no_unk`
+    attention_entropy   entropy of the attention weights in nats, averaged over target steps; only with attention
+    eos_weight     attention weight on the source `</s>`, averaged over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
     position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
     statistics     statistics by key of the score; only of scores that are slow, language-dependent or read from files
@@ -41,7 +41,7 @@ Record = dict[str, Any]
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Sorts records by `id`, so that results do not depend on their order.
+    """Sorts records by `id`, so that results do not depend on the order of the records.
 
     Raises:
         ValueError: if two records have the same id.

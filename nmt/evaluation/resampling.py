@@ -4,8 +4,8 @@ The input is a row of numbers for each sentence, and a function of the summed ro
 statistics. For the alignment error rate, it has counts of links. For a mean, it has a value and a count.
 
 The bootstrap (Efron, 1979; Koehn, 2004, for BLEU) draws N sentences with replacement. All resamples
-are summed in one matrix product. The random draws depend only on the number of sentences. So all scores and
-runs on a test set use the same resamples, and the resampled scores of two runs can be subtracted.
+are summed in one matrix product. The random draws depend only on the numbers of resamples and sentences. So
+all scores and runs on a test set use the same resamples, and the resampled scores of two runs can be subtracted.
 
 Sentences of one document are similarly difficult. Therefore, if the documents are known, whole documents are
 drawn instead of sentences. Resamples of few documents vary too little, so their intervals are widened with
@@ -38,7 +38,7 @@ def resampled_sums(
 
     Args:
         rows: (N, F) numbers of each sentence, N >= 1. Sums of integers are exact up to 2^53.
-        resamples: R. The random draws depend only on R and on the number of sentences or documents.
+        resamples: number R of resamples. The draws depend only on R and on the number of sentences or documents.
         documents: (N,) document index of each sentence, or None to resample sentences.
 
     Returns:
@@ -74,7 +74,7 @@ def number_documents(names: Iterable[Any]) -> np.ndarray | None:
 
 
 def count_documents(documents: np.ndarray | None) -> int | None:
-    """Counts the distinct documents of sentences (N,); None if the documents are unknown."""
+    """Counts the distinct document indices (N,) of sentences; returns None if the documents are unknown."""
     return None if documents is None else len(np.unique(documents))
 
 

@@ -6,9 +6,9 @@ differences, whose mean is above 0 even for equal systems. Both tests were run o
 only by chance (50 to 200 sentences, outputs swapped at random). At p < 0.05, sacrebleu's test reports 10 to
 14 % of these pairs as significant, some with an interval that contains 0. The test in this module reports 4 to 7 %.
 
-Resamples of few sentences vary too little. At p < 0.05, this test reports up to 8 % of such pairs with 30
-sentences, 11 % with 20, 23 % with 5, and every pair with a single sentence. Therefore, p is None with fewer
-than `FEWEST` sentences.
+Resamples of few sentences vary too little. At p < 0.05, up to 8 % of such pairs are significant in this test
+with 30 sentences, 11 % with 20, 23 % with 5, and every pair with a single sentence. Therefore, p is None with
+fewer than `FEWEST` sentences.
 
 All systems use the same resamples (`nmt.evaluation.resampling`), so the resampled scores of two systems can
 be subtracted.

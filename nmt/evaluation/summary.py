@@ -29,7 +29,7 @@ from nmt.utils.text import counted
 log = logging.getLogger(__name__)
 
 PART = 20  # number of sentences in a task for a worker process
-SAMPLE, MANY = 10, 1000  # for MANY or more sentences, the time is predicted from SAMPLE of them
+SAMPLE, MANY = 10, 1000  # with MANY or more, time SAMPLE sentences to predict the total time
 
 
 def keep_statistics(

@@ -1,8 +1,8 @@
 """Beam search for a batch of sentences (section 4.2 of the paper).
 
-Array shapes: B unfinished sentences, K hypotheses per sentence, S source length, V vocabulary size.
+Array shapes: B unfinished sentences, K slots for the hypotheses of each sentence, S source length, V vocabulary size.
 
-The model runs on the device. NumPy arrays on the host contain the log-probabilities and parents of the
+The model runs on the device. NumPy arrays on the host contain the words and log-probabilities of the
 hypotheses. In each step, the host waits for one copy from the device, and starts a few copies to the device
 without waiting. The annotations of a sentence are stored once for all of its hypotheses. Finished sentences
 are removed from the batch.
@@ -51,7 +51,7 @@ class Searchable(Protocol):
         """Returns the logits (B, K, V) of the next word and the attention output of this step."""
 
     def advance(self, state: Any, attended: Any, word: Tensor) -> Any:
-        """Returns the state after `word` (B, K)."""
+        """Returns the state after `word` (B, K), the last word of each hypothesis."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ def beam_search(
 
     Hypotheses are ranked by their score, log-probability / length^length_penalty. The length is the number of
     target symbols, including `</s>`. Open hypotheses are ranked after all finished ones. Among
-    equal hypotheses, the lower word index wins.
+    hypotheses with equal scores, those with lower word ids come first.
 
     Args:
         model: a model in evaluation mode.
@@ -153,7 +153,7 @@ def beam_search(
         staying = np.flatnonzero(active)
         slots = _open_slots(totals[active])  # (B', K')
         written, totals, words = (take(each[active], slots) for each in (written, totals, words))
-        # index of the parent of each hypothesis in the flattened (B, K) batch
+        # indices, in the flattened (B, K) batch, of the hypotheses that were extended
         parents = staying[:, None] * logits.shape[1] + take(chosen.parents[active], slots)
         unfinished = [unfinished[i] for i in staying]
         index = queued(torch.from_numpy(np.stack([parents, words])), source.device)
@@ -201,7 +201,7 @@ def _continues(sentence: _Sentence, step: int, best_open: float, settings: Searc
 
 
 def _ranked(sentence: _Sentence, settings: SearchConfig) -> list[Hypothesis]:
-    """Returns the `nbest` best hypotheses, finished ones first, sorted by score, then by word index."""
+    """Returns the `nbest` best hypotheses, finished ones first, sorted by score, then by word ids."""
     hypotheses = [*sentence.finished, *sentence.open]
     hypotheses.sort(key=lambda each: (not each.finished, -_rank(each, settings), each.tokens))
     return hypotheses[: settings.nbest]

@@ -9,12 +9,12 @@ best logit of each cell. Example for one hypothesis, six words in two stripes, a
     stripe 1    word 3: 8  word 4: 3  word 5: 6
     best        8          9          6           inspect cells 1 and 0
 
-The best W words are in the best W cells, because each of these cells has a word that is at least as good as
-all words of all other cells. In the example, words 1 and 3 are the best, and no word of cell 2 exceeds 6.
+Each of the best W cells has a word that is at least as good as every word outside these cells. So the best W
+words are in these cells. In the example, words 1 and 3 are the best, and no word of cell 2 exceeds 6.
 So only the words of the best cells are copied to the host and sorted there in float64. Because of rounding
 or ties, a word of another cell may also be among the best. In this case, all words of the sentence are sorted.
 
-Array shapes: B sentences, K hypotheses per sentence, V vocabulary size, C inspected cells, W beam width.
+Array shapes: B sentences, K slots for hypotheses of a sentence, V vocabulary size, C inspected cells, W beam width.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STRIPES = 16  # number of stripes; more stripes mean fewer cells, but more words
 SPARE = 4  # number of cells to inspect in addition to W; with them, few ties require a full sort
 NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
-CHUNK = 1 << 17  # logits that `_normaliser` processes at a time on a CPU, to fit its cache
+CHUNK = 1 << 17  # on a CPU, `_normaliser` processes this many logits at a time, which fit the cache
 
 
 class Stripes(NamedTuple):
@@ -59,7 +59,7 @@ def best_continuations(
     """Returns the best continuations of the hypotheses of each sentence.
 
     Probabilities are normalised over all words, including forbidden words. This is done in float32, or in
-    float64 for float64 logits. Among equal continuations, the lower word index wins, then the lower slot.
+    float64 for float64 logits. Equal continuations are sorted by word index, then by slot.
 
     Args:
         logits: (B, K, V) for the next word. Logits of forbidden words are overwritten.
@@ -105,7 +105,7 @@ def _best_of_cells(logits: Tensor, stripes: Stripes) -> Tensor:
 def _forbid(word: int, mask: Tensor, logits: Tensor, best: Tensor, stripes: Stripes) -> None:
     """Sets the logits of a word to -inf in the sentences of a mask (B,).
 
-    Also updates the best logits of its cells. Otherwise, they could be too high, and all words would be sorted.
+    Also updates the best logits of the word's cells. If they were too high, all words might have to be sorted.
     """
     logits[:, :, word].masked_fill_(mask.unsqueeze(1), -torch.inf)
     for i in {word - start for start in stripes.starts if 0 <= word - start < stripes.size}:
@@ -120,11 +120,11 @@ def _inspect_cells(
     totals: np.ndarray,
     stripes: Stripes,
 ) -> tuple[Continuations, np.ndarray]:
-    """Copies all words of the best `count` cells of each sentence to the host.
+    """Copies all words of the best C = `count` cells of each sentence to the host.
 
     Returns:
-        The words and their scores (B, C · stripes), unsorted, and an upper bound (B,) for the scores of
-        all other words. The bound is -inf if there are no other words.
+        The words of these cells and their scores, both (B, C · stripes) and unsorted, and an upper bound (B,)
+        for the scores of all other words. The bound is -inf if there are no other words.
     """
     starts, first_words, size = stripes
     batch, slots, _ = best.shape
@@ -179,7 +179,7 @@ def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
     """Returns the `widths` (B,) best candidates of each sentence, best first."""
     width = int(widths.max())
     costs = -candidates.totals
-    if width < costs.shape[1]:  # drop worse candidates, keep ties
+    if width < costs.shape[1]:  # drop candidates worse than the `width`-th, keep its ties
         limit = np.partition(costs, width - 1, axis=1)[:, width - 1 : width]
         worse = costs > limit
         count = int((~worse).sum(1).max())

@@ -52,7 +52,7 @@ def uses_gpu(accelerator: str) -> bool:
 def resolve_accelerator(accelerator: str) -> str:
     """Resolves `auto` and `gpu` to `cuda` or `cpu`; raises InputError for an unusable device.
 
-    Lightning's own `auto` could choose a device without float64, which the scores need.
+    `auto` is not left to Lightning, which could choose a device without float64. The scores need float64.
     """
     if accelerator in ("gpu", "cuda") and (reason := why_no_gpu()):
         raise InputError(
@@ -171,7 +171,7 @@ def processor() -> str:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Returns the peak memory in bytes, of all tensors on a GPU or of the process on a CPU."""
+    """Returns the peak memory in bytes: on a GPU, that of all tensors; on a CPU, that of the process."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024

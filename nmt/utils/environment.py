@@ -62,8 +62,8 @@ def job_id(command: str, resume: str | None = None) -> str | None:
     """Returns a name shared by all ranks of a torchrun or SLURM job, or None outside of such jobs.
 
     In SLURM, the name of a training run with `resume=auto` has only the job id, so that it stays the same if
-    SLURM requeues the job. Other commands may run several times in a job. Their name includes the id of the
-    `srun` step. Without `srun`, they have no name.
+    SLURM requeues the job. Other commands may run several times in a job, so their name includes the id of
+    the `srun` step. Without `srun`, they have no name.
     """
     own = "" if command == "train" else f"-{command}"
     if "TORCHELASTIC_RUN_ID" in os.environ:

@@ -45,7 +45,7 @@ class Stage(tqdm):
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
 
     def advance(self, amount: int = 1) -> None:
-        """Adds `amount`, but not beyond `total`, because the amount of other ranks is only an estimate."""
+        """Adds `amount`, but not beyond `total`, because `amount` may include an estimate for other ranks."""
         self.update(amount if self.total is None else min(amount, self.total - self.n))
 
 

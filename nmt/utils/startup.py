@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 SETTINGS = {
-    # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this delays the
-    # thread that the others wait for (docs/performance.md).
+    # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this
+    # slows the thread for which the waiting threads wait (docs/performance.md).
     "GOMP_SPINCOUNT": "300",  # for GNU OpenMP, number of spins
     "KMP_BLOCKTIME": "1",  # for Intel and LLVM OpenMP, in milliseconds
     # By default, oneDNN caches kernels for 1,024 matrix products. Batches of all lengths need about twice as many.

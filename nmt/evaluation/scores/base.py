@@ -51,7 +51,7 @@ class Score(ABC):
         return np.ones(sums.shape[:-1], dtype=bool)
 
     def curve(self, sums: np.ndarray) -> np.ndarray:
-        """Computes the scores of all sentences and of R resamples: (1 + R, G, F) -> (1 + R, G).
+        """Computes the scores of all sentences and of R resamples at G lengths: (1 + R, G, F) -> (1 + R, G).
 
         They are NaN at lengths for which `enough` is false.
         """
