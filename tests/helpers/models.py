@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from omegaconf import OmegaConf
 from nmt.config.loading import load
 from nmt.config.schema import Config, to_containers
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
-from nmt.inference.live_export import export_live
+from nmt.inference.live_export import export_live, rounded_to_8_bits
 from nmt.inference.model import Model
 from nmt.models import build_model
 from nmt.report.page.live import FILE
@@ -87,3 +89,14 @@ def write_live(trained: Model, folder: Path) -> Path:
     """Writes the model file that a page embeds, and returns its path."""
     export_live(trained, folder)
     return folder / FILE
+
+
+def rounded(trained: Model) -> Model:
+    """Returns a copy of the model with its matrices rounded to 8 bits, as in a page."""
+    network = copy.deepcopy(trained.network)
+    with torch.no_grad():
+        for weight in network.parameters():
+            if weight.ndim == 2:
+                codes, scale = rounded_to_8_bits(weight.numpy())
+                weight.copy_(torch.from_numpy(codes * scale[:, None]))
+    return dataclasses.replace(trained, network=network)

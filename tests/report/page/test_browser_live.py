@@ -10,10 +10,9 @@ import pytest
 from nmt.report.comparison import compare_finished
 from nmt.report.page.builder import build_page
 from nmt.report.runs import FinishedRun, find_runs
-from tests.helpers.models import drawn_model, write_live
+from tests.helpers.models import drawn_model, rounded, write_live
 from tests.helpers.run_folders import make_run
 from tests.report.page.browser import IN_BROWSER, Opened, barriers, until
-from tests.report.page.node import rounded
 from tests.report.page.test_live_model import in_python, sentences
 
 pytestmark = IN_BROWSER

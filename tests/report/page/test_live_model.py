@@ -17,9 +17,9 @@ from nmt.inference.sentence import replace_unknown_words
 from nmt.search import Hypothesis
 from nmt.search.beam import beam_search
 from nmt.text.symbols import END
-from tests.helpers.models import drawn_model, write_live
+from tests.helpers.models import drawn_model, rounded, write_live
 from tests.helpers.run_folders import ENGLISH
-from tests.report.page.node import NODE, in_node, rounded
+from tests.report.page.node import NODE, in_node
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
