@@ -16,22 +16,22 @@ from nmt.layers.scoring import projections_of, query_and_key_sizes
 
 
 class AttentionOutput(NamedTuple):
-    """Context and weights of one decoder step. In `Attention`, log α_ij + log Z_i is the score e_ij."""
+    """Context and weights of one decoder step. In `Attention`, the score e_ij is log α_ij + log Z_i."""
 
     context: Tensor  # (B, K, A) c_i
-    weights: Tensor | None  # (B, K, S) α_ij, rows sum to 1; None for a fixed context
+    weights: Tensor | None  # (B, K, S) α_ij, sums over S are 1; None for a fixed context
     log_normaliser: Tensor | None  # (B, K) log Z_i of the softmax; None for a fixed context
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the softmax (B, K, S) over positions where `mask` is True (0 elsewhere), and log Z (B, K)."""
+    """Returns the softmax (B, K, S) of `scores` over positions where `mask` is True (0 elsewhere), and log Z (B, K)."""
     scores = scores.masked_fill(~mask, -torch.inf)
     log_normaliser = scores.logsumexp(2)
     return torch.exp(scores - log_normaliser.unsqueeze(2)), log_normaliser
 
 
 class Attention(nn.Module):
-    """c_i = Σ_j α_ij h_j, α_i = softmax over real positions j of score(W_a s_{i-1}, U_a h_j) (section 3.1).
+    """c_i = Σ_j α_ij h_j, α_i = softmax of score(W_a s_{i-1}, U_a h_j) over unpadded positions j (section 3.1).
 
     There are no biases. The `projections` of the scoring function (see `nmt.layers.scoring`) decide
     whether W_a and U_a exist. If W_a is None, the queries are the states. If U_a is None, the keys are
@@ -67,13 +67,13 @@ class Attention(nn.Module):
         return annotations if self.U_a is None else nn.functional.linear(annotations, self.U_a)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Computes contexts and weights for K states per sentence (B, K, H)."""
+        """Computes the contexts and weights for `state` (B, K, H), which has K states per sentence."""
         scores = self.scores(state, memory.keys)
         weights, log_normaliser = masked_softmax(scores, memory.mask.unsqueeze(1))
         return AttentionOutput(torch.bmm(weights, memory.annotations), weights, log_normaliser)
 
     def scores(self, state: Tensor, keys: Tensor | None) -> Tensor:
-        """Returns e_ij (B, K, S) for K states per sentence (B, K, H) and the `keys` (B, S, N).
+        """Returns the scores e_ij (B, K, S) for `state` (B, K, H) and `keys` (B, S, N).
 
         Scores are computed in float32 or float64. In bfloat16, scores near 100 would be rounded to
         multiples of 0.5, and tanh would be several times slower on a CPU. Raises ValueError if the
@@ -104,6 +104,6 @@ class FixedContext(nn.Module):
         """Returns None: there are no keys to compare with a state."""
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Returns the same context for all K states (B, K, H) of a sentence, and no weights."""
+        """Returns the same context for all K states of a sentence, and no weights. `state` has the shape (B, K, H)."""
         context = memory.summary.unsqueeze(1).expand(-1, state.shape[1], -1)
         return AttentionOutput(context, None, None)

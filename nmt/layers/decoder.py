@@ -95,7 +95,7 @@ class Decoder(nn.Module):
         return self.readout(hidden, state.embedding, attended.context), attended
 
     def advance(self, state: DecoderState, attended: Any, word: Tensor) -> DecoderState:
-        """Returns the state after the word y_i = `word` (B, K). `attended` contains the context c_i."""
+        """Returns the state after y_i. `word` (B, K) is y_i, and `attended` contains the context c_i."""
         embedded = self.dropout(self.embedding(word))
         unit_input = embedded if self.state_input == "current" else state.embedding
         hidden = self.unit(state.hidden, self.unit.project(unit_input), attended.context)

@@ -1,4 +1,4 @@
-"""Encoders, which compute annotations of source words (section 3.2) and the summary that determines s_0.
+"""Encoders, which compute annotations of source words (section 3.2) and a summary for the decoder's s_0.
 
 Sizes: B batch, S source length, E embedding, H state. Padding is at the end of a sentence.
 """
@@ -52,7 +52,7 @@ class Encoder(nn.Module):
 
 
 def read_in_one_direction(unit: Any, words: Tensor, mask: Tensor, *, reverse: bool) -> Tensor:
-    """Returns the states (B, S, H) of a unit that reads `words` (B, S, E) and starts from a zero state."""
+    """Returns the states (B, S, H) of a unit that reads the embeddings `words` (B, S, E) from a zero state on."""
     projected = unit.project(words)  # (B, S, 3H) for a GatedUnit
     state = unit.start(unit.U.new_zeros(words.shape[0], unit.hidden))
     positions = range(words.shape[1])

@@ -3,7 +3,7 @@
 Unlike in `torch.nn.GRU`, the reset gate r multiplies the state s before the product with U, and
 the update gate z multiplies the candidate s̃ instead of s.
 
-Sizes: E embedding, H state, A annotation (context). Stacked matrices contain blocks for z, r and s̃, in this order.
+Sizes: E embedding, H state, A annotation (context). Stacked matrices have blocks for z, r and s̃, in this order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nmt.layers.unit import Unit
 
 
 class GatedUnit(Unit):
-    """s' = (1 - z)∘s + z∘s̃, where
+    """From a state s, a word embedding e and a context c, computes the next state s' = (1 - z)∘s + z∘s̃, where
 
         z = σ(W_z e + U_z s + C_z c + b_z)
         r = σ(W_r e + U_r s + C_r c + b_r)

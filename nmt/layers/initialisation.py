@@ -1,4 +1,4 @@
-"""Three initialisations of weights: that of the paper (appendix B.1), and two with larger values.
+"""Three initialisations of weights: one from the paper (appendix B.1), and two with larger values.
 
 Models with larger initial values learn alignments in fewer updates.
 
@@ -10,9 +10,8 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 have useful gradients from the first update on.
 
 `wide`: like `glorot`, but embeddings ~ N(0, 1). Each annotation then depends mostly on its own word, so
-attention falls on the source word that is being translated instead of the next word. But training changes
-the large embeddings of rare words only a little. docs/results.md says how often a French article
-attends to the next word, and how much BLEU `wide` loses on real text.
+attention falls on the source word that is being translated instead of the next word. But `wide` loses BLEU
+on real text, where training hardly changes the large embeddings of rare words. docs/results.md has the numbers.
 """
 
 from __future__ import annotations

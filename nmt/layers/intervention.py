@@ -19,7 +19,7 @@ INTERVENTIONS = ("uniform", "argmax", "shifted")
 class Intervention(nn.Module):
     """Replaces the attention weights at every step, before c_i = Σ_j α_ij h_j is computed:
 
-        uniform    equal weights at all T_x real positions: c_i is the mean of the annotations
+        uniform    equal weights at all T_x unpadded positions: c_i is the mean of the annotations
         argmax     weight 1 at the position of the largest weight
         shifted    weights rotated by one position; the last weight moves to the first position
 
@@ -34,18 +34,18 @@ class Intervention(nn.Module):
         self.kind = kind
 
     def keys(self, annotations: Tensor) -> Tensor:
-        """As `Attention.keys`."""
+        """Returns the result of `Attention.keys`."""
         return self.attention.keys(annotations)
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Computes contexts and new weights for K states per sentence (B, K, H)."""
+        """Computes the contexts and new weights for `state` (B, K, H), which has K states per sentence."""
         attended = self.attention(state, memory)
         weights = self.replace_weights(attended.weights, memory.mask)
         context = torch.bmm(weights, memory.annotations)
         return AttentionOutput(context, weights, attended.log_normaliser)
 
     def replace_weights(self, weights: Tensor, mask: Tensor) -> Tensor:
-        """Returns the new weights (B, K, S), given the mask (B, S)."""
+        """Returns the new weights (B, K, S), given the old `weights` and the source mask (B, S)."""
         if self.kind == "shifted":
             return weights.gather(2, shifted_index(mask).unsqueeze(1).expand_as(weights))
         if self.kind == "argmax":
@@ -55,7 +55,7 @@ class Intervention(nn.Module):
 
 
 def shifted_index(mask: Tensor) -> Tensor:
-    """Returns indices (B, S) that rotate the real positions by one and leave padding unchanged."""
+    """Returns indices (B, S) that rotate the unpadded positions by one and leave padding unchanged."""
     place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     last = mask.sum(1, keepdim=True) - 1
     return torch.where(mask, torch.where(place == 0, last, place - 1), place)

@@ -51,14 +51,14 @@ class LocalAttention(Attention):
             initialise_matrix(self.v_p.unsqueeze(0), init)
 
     def centre(self, state: Tensor, mask: Tensor) -> Tensor:
-        """Returns p_i (B, K) between 0 and T_x, for states (B, K, H) and a mask (B, S)."""
+        """Returns p_i (B, K) between 0 and T_x, for `state` (B, K, H) and the source mask (B, S)."""
         dtype = accumulate_dtype(state.dtype)  # bfloat16 is too coarse for positions
         with torch.autocast(state.device.type, enabled=False):
             features = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
             return mask.sum(1, keepdim=True) * torch.sigmoid(features @ self.v_p.to(dtype))
 
     def forward(self, state: Tensor, memory: Memory) -> AttentionOutput:
-        """Computes contexts and weights for K states per sentence (B, K, H)."""
+        """Computes the contexts and weights for `state` (B, K, H), which has K states per sentence."""
         scores = self.scores(state, memory.keys)  # (B, K, S)
         centre = self.centre(state, memory.mask).to(scores.dtype).unsqueeze(2)
         distance = torch.arange(1, scores.shape[2] + 1, device=scores.device) - centre

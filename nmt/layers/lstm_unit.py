@@ -2,7 +2,7 @@
 
 Bahdanau, Cho and Bengio (2015) use `nmt.layers.gated_unit.GatedUnit` instead. There are no peephole connections.
 
-Sizes: H state, A annotation (context). Stacked matrices contain blocks for i, f, o and g, in this order.
+Sizes: H state, A annotation (context). Stacked matrices have blocks for i, f, o and g of `LstmUnit`, in this order.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from nmt.layers.unit import Unit
 
 
 class LstmUnit(Unit):
-    """The cell state m' = f∘m + i∘g and the output h' = o∘tanh(m'), where
+    """From h, m, a word embedding e and a context c, computes m' = f∘m + i∘g and h' = o∘tanh(m'), where
 
         i = σ(W_i e + U_i h + C_i c + b_i)
         f = σ(W_f e + U_f h + C_f c + b_f)
         o = σ(W_o e + U_o h + C_o c + b_o)
         g = tanh(W e + U h + C c + b)
 
-    If the size `context` is 0, the terms in c are absent. A state is [h; m] (2H), and its `output` is h. The
-    initial b_f is 1, so that the unit keeps its cell state until it learns to forget (Gers et al., 2000).
+    If the size `context` is 0, the terms in c are absent. A state is [h; m] (2H): the output h and the
+    cell state m. The initial b_f is 1, so that the unit keeps m until it learns to forget (Gers et al., 2000).
     """
 
     parts = 4

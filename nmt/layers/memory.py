@@ -18,7 +18,7 @@ class Memory(NamedTuple):
 
     annotations: Tensor  # (B, S, A) h_j
     keys: Tensor | None  # (B, S, N) U_a h_j; None for a fixed context
-    mask: Tensor  # (B, S) bool, True on real positions
+    mask: Tensor  # (B, S) bool, False on padding
     summary: Tensor  # (B, H) ←h_1 of a bidirectional encoder, →h_Tx of a forward encoder
 
 

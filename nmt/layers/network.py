@@ -21,7 +21,7 @@ class Likelihood(NamedTuple):
 
     nll: Tensor  # (B, T) -log p(y_i) in nats, 0 at padded positions
     readout: Tensor  # (B, T, M) t_i
-    weights: Tensor | None  # (B, T, S) α_ij; rows sum to 1, but are 0 at padded target positions
+    weights: Tensor | None  # (B, T, S) α_ij; sums over S are 1, but 0 at padded target positions
     log_normaliser: Tensor | None  # (B, T) log Z_i of the softmax, 0 at padded positions
 
 
@@ -35,13 +35,13 @@ class Network(nn.Module):
 
     Beam search generates one word per step for K hypotheses of each sentence::
 
-        memory, state = network.begin(source, mask)  # K = 1
+        memory, state = network.begin(source, mask)  # at first K is 1
         logits, attended = network.step(state, memory)  # (B, K, V)
         state = network.advance(state, attended, word)  # word (B, K)
 
     Between two steps, `nmt.layers.memory.select` can select sentences, and `nmt.layers.memory.reorder`
-    can select and reorder hypotheses. A sentence ends with `</s>`. Masks are True at real positions and
-    False at padding, which is at the end of a sentence.
+    can select and reorder hypotheses. A sentence ends with `</s>`. Masks are True at its words and `</s>`,
+    and False at padding, which comes after `</s>`.
 
     With `reverse_source`, the encoder reads the words of a sentence backwards. `encode` then restores the
     original order of the annotations.
@@ -76,7 +76,7 @@ class Network(nn.Module):
         return self.decoder.memory(annotations, summary, mask)
 
     def begin(self, source: Tensor, mask: Tensor) -> tuple[Any, DecoderState]:
-        """Returns the encoded sentences and the initial state of a search (K = 1)."""
+        """Returns the encoded sentences, and the initial state of a search with one hypothesis per sentence."""
         return self.decoder.begin(self.encode(source, mask))
 
     def step(self, state: DecoderState, memory: Any) -> tuple[Tensor, Any]:
@@ -89,7 +89,7 @@ class Network(nn.Module):
         return self.decoder.advance(state, attended, word)
 
     def logits(self, readout: Tensor) -> Tensor:
-        """Returns the logits (B, T, V) of all words for the readout (B, T, M) of a `Likelihood`."""
+        """Returns the logits (B, T, V) of all words, given `Likelihood.readout` (B, T, M)."""
         return self.output.logits(readout)
 
     def forward(
@@ -103,7 +103,7 @@ class Network(nn.Module):
     def loss(
         self, source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
     ) -> Tensor:
-        """Returns the sum of -log p(y_i) over the batch in nats, the training loss before averaging."""
+        """Returns the sum of -log p(y_i) in nats over all target words of the batch."""
         readout, *_ = self.decoder(target, target_mask, self.encode(source, source_mask))
         return self.output.loss(readout, target, target_mask)
 

@@ -32,7 +32,7 @@ class Output(nn.Module):
 
     def nll(self, readout: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         """Returns -log p(y_i) (B, T) in nats for readouts (B, T, M). It is 0 where `mask` (B, T) is False."""
-        logits = self.logits(readout[mask])  # (R, V) at R real positions
+        logits = self.logits(readout[mask])  # (R, V) for R unpadded positions
         logits = logits.to(accumulate_dtype(logits.dtype))
         nll = cross_entropy(logits, target[mask], reduction="none")
         return nll.new_zeros(mask.shape).masked_scatter(mask, nll)

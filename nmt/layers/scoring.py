@@ -1,12 +1,12 @@
-"""Scoring functions, which compute how well each annotation matches a query (A.1.2 and other papers).
+"""Scoring functions, which compute how well each annotation matches a query (the paper's A.1.2, and other papers).
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
 constructor takes the sizes Q and N. It must define `forward`, which gets no mask. The class
 attribute `projections` says which inputs `Attention` projects before it calls the module:
 
-    projections = ("query", "keys")    q = W_a s, k = U_a h, both of size `alignment` (default)
-    projections = ("query",)           q = W_a s, of annotation size, k = h
-    projections = ("keys",)            q = s, k = U_a h, of state size
+    projections = ("query", "keys")    the default: q = W_a s, k = U_a h, both of size `alignment`
+    projections = ("query",)           q = W_a s (size of an annotation), k = h
+    projections = ("keys",)            q = s, k = U_a h (size of a state)
     projections = ()                   q = s, k = h
 
 `Additive`, `Dot`, `ScaledDot` and `Cosine` use both projections and differ only in the score.
@@ -67,7 +67,7 @@ class Additive(nn.Module):
             nn.init.xavier_uniform_(self.v.unsqueeze(0))
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
+        """Returns the scores (B, K, S) of the projected states `query` (B, K, N) and of `keys` (B, S, N)."""
         return torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ self.v.to(query.dtype)
 
 
@@ -75,8 +75,8 @@ class Dot(nn.Module):
     """e_ij = q_iᵀ k_j, the product of the projected state and the projected annotation.
 
     It has no parameters. W_a and U_a of `Attention` are initialised as for `Additive`. With `paper`,
-    both matrices are small, so the first scores are small, too. W_a and U_a must not both start at 0,
-    because the gradient of each matrix has the other matrix as a factor.
+    both matrices are small, so the first scores are small, too. If both matrices started at 0, they
+    would stay 0, because the gradient of each matrix has the other matrix as a factor.
 
     Since q_iᵀ k_j = s_{i-1}ᵀ (W_aᵀ U_a) h_j, `Dot` is `General` with a matrix of rank at most N.
     """
@@ -88,7 +88,7 @@ class Dot(nn.Module):
         self.scale = 1.0
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
+        """Returns the scores (B, K, S) of the projected states `query` (B, K, N) and of `keys` (B, S, N)."""
         return torch.bmm(query * self.scale, keys.transpose(1, 2))
 
 
@@ -119,8 +119,9 @@ class General(Dot):
 class Cosine(nn.Module):
     """e_ij = cos(q_i, k_j) / τ, where log 1/τ is a learnt parameter.
 
-    If W_a and U_a are small, their gradients are large. So choose the initialisation `glorot`
-    instead of `paper`. With the initial value τ = 1/√N, the scores of random vectors have variance 1.
+    The scale of W_a and U_a does not change the cosine, so small W_a and U_a have large gradients. So
+    choose the initialisation `glorot` instead of `paper`, which makes W_a and U_a small. With the initial
+    value τ = 1/√N, the scores of random vectors have variance 1.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:
@@ -133,6 +134,6 @@ class Cosine(nn.Module):
         nn.init.constant_(self.log_scale, math.log(self.size) / 2)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """Returns scores (B, K, S) for K projected states `query` (B, K, N) and `keys` (B, S, N)."""
+        """Returns the scores (B, K, S) of the projected states `query` (B, K, N) and of `keys` (B, S, N)."""
         cosine = torch.bmm(normalize(query, dim=2), normalize(keys, dim=2).transpose(1, 2))
         return cosine * self.log_scale.exp()

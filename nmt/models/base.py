@@ -46,7 +46,7 @@ class Translator(pl.LightningModule, ABC):
         graphs: the CUDA graphs that compute the training loss.
         vocabularies: the source and target vocabulary, from the data module or a checkpoint.
         way: whether updates use Triton kernels and CUDA graphs. `choose_way` sets this attribute.
-        kernels_failed: whether a kernel failed before the loaded checkpoint was saved.
+        kernels_failed: whether a kernel failed in the run that saved the loaded checkpoint.
         description: further entries that a checkpoint stores under the key `nmt`.
     """
 
@@ -59,7 +59,7 @@ class Translator(pl.LightningModule, ABC):
         self.kernels_failed = False
         self.description: dict[str, Any] = {}
         self.finite = torch.tensor(True)  # whether every gradient so far was finite
-        self.log_sums = Sums(2)  # NLL and words since the last log entry
+        self.log_sums = Sums(2)  # sum of NLL, and number of words, since the last log entry
         self.held_out = nn.ModuleList()  # one `HeldOutMetrics` per data set
         parts = self.parts(self.config.model, source_size)
         self.network = assemble(self.config, parts, target_size)
@@ -167,7 +167,7 @@ class Translator(pl.LightningModule, ABC):
             self.description = {"fingerprint": text.fingerprint} | self.description
 
     def teardown(self, stage: str) -> None:
-        """Deletes the CUDA graphs, because Lightning frees their tensors and a test needs their memory."""
+        """Deletes the CUDA graphs. Lightning frees the tensors that they use, and a test needs their memory."""
         self.graphs.clear()
 
     def configure_optimizers(self) -> Any:
@@ -183,7 +183,7 @@ class Translator(pl.LightningModule, ABC):
         """
         trainer, backend = self._trainer, backend_of(self.network)
         usable = backend.has_kernels(self.network.device)
-        if trainer is not None:  # kernels round differently, so all ranks must make the same choice
+        if trainer is not None:  # kernels round differently from torch, so ranks must agree
             usable = trainer.strategy.reduce_boolean_decision(usable)
         model = self.config.model
         ways = possible_ways(model.kernels, model.graphs, usable, is_fused(self.network))
@@ -212,8 +212,8 @@ class Translator(pl.LightningModule, ABC):
     def _updates(self) -> int:
         """Returns the planned number of updates, which is the length of the learning-rate schedule.
 
-        Lightning's `estimated_stepping_batches` would start the data loader too early, because a resumed
-        run does not yet know how many updates are done.
+        Lightning's `estimated_stepping_batches` would start the data loader too early: before a resumed
+        run knows its number of finished updates, which decides at which batch the data loader starts.
         """
         limits = [self.config.trainer["max_steps"]]
         if self._trainer is not None:

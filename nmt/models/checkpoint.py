@@ -1,6 +1,6 @@
 """Checkpoints in Lightning's format, plus everything that translation on another machine needs.
 
-`hyper_parameters` has the configuration (`config`) and the sizes of the vocabularies. `nmt` has:
+The entry `hyper_parameters` has the configuration (`config`) and the vocabulary sizes. The entry `nmt` has:
 
     version                               version of nmt
     source_vocabulary, target_vocabulary  serialised vocabularies
@@ -8,7 +8,7 @@
     overrides                             overrides of the command line
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
     outcome                               `train`, `valid` and `history` of results.json
-    dictionary                            target word of each source word (needs attention and word vocabularies)
+    dictionary                            a target word for each source word; None without attention or with subwords
 
 Only the best checkpoint of a finished run has `outcome` and `dictionary`. All values have standard Python types.
 """
@@ -43,7 +43,7 @@ class Checkpoint:
 
     Attributes:
         vocabularies: source and target vocabulary.
-        update: number of updates so far.
+        update: number of updates before the checkpoint was saved.
         weights: state_dict of the LightningModule.
         about: the entries of `nmt`. A missing `outcome` is {}, and a missing `dictionary` is None.
     """
@@ -61,7 +61,7 @@ class Checkpoint:
         `config` replaces the stored configuration.
 
         Raises:
-            InputError: if the network cannot be built, or if the weights have other names or shapes.
+            InputError: if the network cannot be built, or if the stored weights do not fit it.
         """
         with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
             network = build_network(config or self.config, *map(len, self.vocabularies))
@@ -97,7 +97,8 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     path = Path(path)
     if not path.is_file():
         raise InputError(
-            f"checkpoint={path}: no such file, nor a run folder with checkpoints/best.ckpt"
+            f"checkpoint={path}: no such file; type the path of a checkpoint, or of a run folder "
+            "with checkpoints/best.ckpt"
         )
     try:
         with warnings.catch_warnings():

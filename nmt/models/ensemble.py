@@ -18,7 +18,7 @@ Parts = tuple[Any, ...]  # one memory, state or attention output per member
 
 
 class Ensemble(nn.Module):
-    """p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x), with the interface of a `Network`.
+    """p(y_i | y_<i, x) = 1/M Σ_m p_m(y_i | y_<i, x) for M members, with the interface of a `Network`.
 
     The members must have the same vocabularies. Everything else may differ. Attention weights and
     log-normalisers are means over the members that have attention. So log α_ij + log Z_i is not the
@@ -77,6 +77,6 @@ def mean_log_probability(logits: Iterable[Tensor]) -> Tensor:
 
 
 def _mean(tensors: Sequence[Tensor | None]) -> Tensor | None:
-    """Returns the mean of the items that are not None, or None if there are no such items."""
+    """Returns the mean of the tensors that are not None, or None if there are no such tensors."""
     known = [tensor.float() for tensor in tensors if tensor is not None]
     return torch.stack(known).mean(0) if known else None

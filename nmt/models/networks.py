@@ -111,7 +111,7 @@ def make_encoder(model: ModelConfig, source_size: int, default: type[Encoder]) -
 def make_attention(model: ModelConfig, annotation: int) -> Attention:
     """Creates the attention that `model` describes, for annotations of size `annotation`."""
     if model.alignment is None:
-        raise InputError("model.alignment=null: attention needs the size of the alignment space")
+        raise InputError("model.alignment=null: attention needs this size; type model.alignment=N")
     scorer = named_class("model.scoring", model.scoring, Additive)
     compared = query_and_key_sizes(scorer, model.hidden, annotation, model.alignment)
     scoring = make("model.scoring", model.scoring, Additive, *compared)
@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """Instantiates the class that a section names in `_target_`, with its other keys as keyword arguments."""
+    """Calls the class that a section names in `_target_`. The section's other keys are keyword arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)

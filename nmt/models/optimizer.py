@@ -1,7 +1,7 @@
-"""Creates optimizers and learning-rate schedules from the classes that a configuration names.
+"""Creates optimizers and learning-rate schedules from the classes or functions that a configuration names.
 
-A schedule is called with the optimizer and the arguments in `optimizer.schedule`. If the schedule has a
-parameter `updates`, it also gets the planned number of updates. The schedule steps once per update.
+The function that creates a schedule is called with the optimizer and the arguments in `optimizer.schedule`. If it
+has a parameter `updates`, it also gets the planned number of updates. The schedule steps once per update.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def linear(
 ) -> LambdaLR:
     """Keeps `optimizer.lr` for the first fraction `decay_from` of the updates, then decays linearly to 0."""
     if updates < 1:
-        raise ValueError("needs trainer.max_steps or trainer.max_epochs")
+        raise ValueError("needs the number of updates; set trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)
 
     def share(update: int) -> float:

@@ -149,7 +149,7 @@ class StopOnSignal(pl.Callback):
     def on_train_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        # After a validation, wait until its checkpoint exists: check at the start of the next batch.
+        # After a validation, its checkpoint must exist first, so check only at the start of the next batch.
         if self._saved_at == trainer.global_step:
             self._check(trainer)
 

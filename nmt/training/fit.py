@@ -82,7 +82,7 @@ class Training:
             CheckMonitors(config.callbacks),
             StopOnSignal(stop, folder.last),
         ]
-        # A large text takes long to prepare, so check first that the classes exist.
+        # A large text takes long to prepare, so check first that the configured classes exist.
         target_of("model", vars(config.model))
         for name in ("encoder", "unit", "attention", "scoring"):
             settings = getattr(config.model, name) or {}
@@ -90,12 +90,14 @@ class Training:
                 target_of(f"model.{name}", settings)
         target_of("optimizer", vars(config.optimizer))
         if target_of("optimizer.schedule", config.optimizer.schedule) is ReduceLROnPlateau:
-            raise InputError("optimizer.schedule: ReduceLROnPlateau needs a score; choose another")
+            raise InputError(
+                "optimizer.schedule: ReduceLROnPlateau needs a score; choose another schedule"
+            )
         self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers, stop)
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
-        """Trains until the last update. Signals stop the training only between updates."""
+        """Trains until `max_steps`, `max_epochs` or early stopping. Signals end the training between updates."""
         run = self.run
         trainer = self.trainer
         config = self.run.config
@@ -114,7 +116,7 @@ class Training:
         is_copied = path not in (None, run.folder.last, run.folder.best)
         self.record.continues = is_extended or is_copied
         if run.checkpoint and config.trainer.get("fast_dev_run"):
-            # Lightning's `max_steps` for fast_dev_run does not include the updates before the checkpoint.
+            # For fast_dev_run, Lightning's `max_steps` excludes the updates before the checkpoint. Add them.
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update
             trainer.fit_loop.max_epochs = -1
         try:
@@ -133,7 +135,7 @@ class Training:
         begun = self.run.folder.last.is_file()
         again = f"resume={self.run.folder.path}" if begun else "the same command"
         return (
-            f"the GPU has failed ({first_line(error)}); type {again}, and if it fails again, with "
+            f"the GPU has failed ({first_line(error)}); type {again}; if it fails again, add "
             "model.kernels=false model.graphs=false"
         )
 

@@ -19,7 +19,7 @@ from nmt.utils.files import sha256
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
-    """Returns the outcome in the checkpoint, plus the checkpoints, device and precision of this evaluation."""
+    """Returns the checkpoint's outcome, and the checkpoints, device and precision of this evaluation."""
     checkpoint, trainer = run.checkpoint, run.trainer
     assert checkpoint is not None
     assert trainer is not None

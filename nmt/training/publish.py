@@ -67,7 +67,7 @@ def publish(
         _show(run, config, loggers, shown)
     except Exception as error:  # write results.json even if the figures or the page fail
         full = full_disk(error)
-        failed = "figures, page and logging: failed%s; continuing without"
+        failed = "figures, page and logging: failed%s; continuing without them"
         log.error(failed, f" ({full})" if full else "", exc_info=None if full else error)
     results.write(folder, content)
     log.info("results: %s", folder)

@@ -29,8 +29,8 @@ class RankLauncher(_SubprocessScriptLauncher):
     threads, which the key `threads` sets.
 
     While a rank waits for the other ranks to join, it runs C++ code, so Python cannot call signal
-    handlers. Until all ranks have joined, a thread therefore waits for a signal and ends the process.
-    At this time there is nothing to save.
+    handlers. Until all ranks have joined, a thread therefore waits for signals, and ends the process when
+    one arrives. Nothing needs to be saved then, because the training has not begun.
 
     Args:
         strategy: the Trainer's strategy.

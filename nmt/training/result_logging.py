@@ -1,4 +1,4 @@
-"""Logs what Lightning does not log by itself: heatmaps, scores, figures and the page.
+"""Logs what Lightning does not log by itself: heatmaps, scores, figures and the HTML page.
 
 W&B gets all of these. TensorBoard gets scores and images. Other Lightning loggers get only scores. A
 logger that fails (no network, a full disk) causes a warning and does not stop the training.
@@ -50,7 +50,7 @@ def log_heatmaps(loggers: Iterable[Logger], rows: Sequence[Record], update: int)
     """Logs heatmaps of the attention on some sentences at a validation.
 
     Args:
-        rows: records with `id`, `source` and `target` (symbols, with `</s>`), and `weights` (T, S).
+        rows: records with `id`, `source` and `target` (symbols, with `</s>`), and `weights` (target, source).
         update: number of updates at the validation.
     """
     takers = [logger for logger in loggers if isinstance(logger, TensorBoardLogger | WandbLogger)]

@@ -36,8 +36,8 @@ from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
 
-WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments that name output folders
-BELOW = ("filename", "name", "version", "sub_dir")  # arguments that name paths inside these folders
+WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments for output folders
+BELOW = ("filename", "name", "version", "sub_dir")  # arguments for paths inside these folders
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Run:
     """A run, with its configuration, folder, checkpoints, text and loggers.
 
     Attributes:
-        config: the validated configuration. `threads` is the number of threads in use.
+        config: the validated configuration; `config.threads` is the number of threads in use.
         folder: the folder that the run writes to.
         overrides: Hydra overrides. Those of a resumed run include its original overrides.
         checkpoint: the checkpoint to resume or evaluate; None for a new training run.
@@ -257,7 +257,7 @@ def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:
     """Returns the path of the checkpoint to resume from, or None for a new run.
 
     Raises:
-        InputError: if `resume` names another folder or a folder without a checkpoint, or if the folder
+        InputError: if `resume` names a folder that is not `folder` or has no checkpoint, or if the folder
             of a new run already contains a run.
     """
     resume = composed.resume

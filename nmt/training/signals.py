@@ -81,8 +81,8 @@ class Stop:
     def install(self) -> dict[signal.Signals, Any]:
         """Installs the signal handlers, and returns the previous handlers.
 
-        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it. The other ranks notice it
-        at their next check for signals.
+        Ctrl-C reaches every rank that nmt launched. Only rank 0 handles it. The other ranks learn of
+        it from rank 0 at their next check for signals.
         """
         handlers: dict[signal.Signals, Any] = dict.fromkeys(SIGNALS, self.handle)
         if rank() and job_id("train") is None:

@@ -89,10 +89,10 @@ def make_trainer(
         raise InputError(f"trainer: {first_line(error)}") from error
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
         trainer.strategy._launcher = RankLauncher(trainer.strategy, stop)
-    # Lightning's SIGTERM handler calls `broadcast`, which deadlocks if another rank calls `all_reduce`.
+    # Disable Lightning's SIGTERM handler. Its `broadcast` deadlocks if another rank calls `all_reduce`.
     trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
-    # Lightning's broadcast of SIGTERM synchronizes the GPU at each batch.
-    # `nmt.training.callbacks.StopOnSignal` synchronizes only every few updates.
+    # Disable Lightning's broadcast of SIGTERM, because it synchronizes the GPU at each batch. The
+    # callback `StopOnSignal` exchanges signals between ranks instead, only every few updates.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
 
@@ -105,7 +105,7 @@ def make_strategy(name: str) -> Any:
     """
     if name not in ("ddp", "ddp_bf16"):
         return name
-    # Hide a warning about different CUDA streams, because CUDA graphs synchronize their stream.
+    # Hide a warning about different CUDA streams. Here it is harmless: CUDA graphs synchronize their stream.
     torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
     hook = bf16_compress_hook if name == "ddp_bf16" else None
     return DDPStrategy(gradient_as_bucket_view=True, ddp_comm_hook=hook)
@@ -167,7 +167,7 @@ def make_object(key: str, settings: Mapping[str, Any], kind: type) -> Any:
     """Instantiates the class that a section names in `_target_`, with the other keys as arguments.
 
     Raises:
-        InputError: if the object cannot be created or is not a `kind`. The message names `key`.
+        InputError: if the object cannot be created or is not an instance of `kind`. The message names `key`.
     """
     target_of(key, settings)
     with errors_naming(f"{key}._target_={settings['_target_']}"):

@@ -26,12 +26,12 @@ ADVICE = (
 class TrainingRecord(pl.Callback):
     """Records and logs the history of a training run across resumes.
 
-    Every checkpoint contains the state of this callback. It raises RunError if the loss or its
+    Every checkpoint contains the state of this callback. The callback raises RunError if the loss or its
     gradient is not finite, and it forces a validation after the last update. If the folder of the run was
     moved, it updates the paths of ModelCheckpoints.
 
     Attributes:
-        history: one dictionary per validation. `update` is the number of updates so far. The metric
+        history: one dictionary per validation. `update` counts the updates before it. The metric
             `valid/NAME` has the key NAME. `train_nll_per_word` is the last logged `train/nll_per_word`.
         words, sentences: target words and sentences processed so far, on all devices.
         seconds: seconds spent on updates, without validations.
@@ -143,7 +143,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds the sums of all devices to the totals. Logs at most one line in `LOG_INTERVAL_S` seconds."""
+        """Adds all devices' sums to `words` and `sentences`. Logs at most one line in `LOG_INTERVAL_S` seconds."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "

@@ -152,7 +152,7 @@ def test_what_cannot_be_searched_is_refused_by_name(model, search, said):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(nmt.InputError, match=r"nor a run folder with checkpoints/best"):
+    with pytest.raises(nmt.InputError, match=r"or of a run folder with checkpoints/best"):
         nmt.load(tmp_path)
     (tmp_path / "x").write_text("words")
     with pytest.raises(nmt.InputError, match="not a checkpoint of nmt"):

@@ -161,7 +161,7 @@ def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
     assert ended.code == 1
     [line] = [line for line in ended.err.splitlines() if line.startswith("nmt: ")]
     assert "the GPU has failed (CUDA error: an illegal memory access was encountered)" in line
-    assert f"; type resume={folder}/run, and if it fails again" in line
+    assert f"; type resume={folder}/run; if it fails again, add model.kernels=false " in line
     assert "Traceback" not in ended.err
     assert checkpoint(folder, "last")["global_step"] == 4
     assert train(folder).code == 0
