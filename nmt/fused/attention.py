@@ -3,8 +3,8 @@
 The gradients of the keys are summed over the steps, and no step saves a tensor of shape (B, S, N).
 `nmt.fused.gpu.kernels` implements the same functions in Triton.
 
-Sizes: B = batch, K = queries per sentence, T = target length, S = source length, A = annotation,
-N = query and key.
+Sizes: B = batch, K = queries per sentence, T = target length, S = source length, A = entries of an
+annotation, N = entries of a query or key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DotSteps:
     def attend(
         self, query: Tensor, weights: Tensor, log_normaliser: Tensor, context: Tensor
     ) -> None:
-        """Writes α (B, S), log Z (B) and c (B, A) of a query (B, N) to the last three arguments."""
+        """Writes α (B, S), log Z (B) and c (B, A) of a query (B, N) to `weights`, `log_normaliser` and `context`."""
         scores = self.scores(query.to(self.keys.dtype)).masked_fill_(self.padding, -torch.inf)
         torch.logsumexp(scores, 1, out=log_normaliser)
         torch.softmax(scores, 1, out=weights)
@@ -60,7 +60,7 @@ class DotSteps:
         grad_scores: Tensor,
         grad_query: Tensor,
     ) -> None:
-        """Writes the gradients of scores (B, S) and query (B, N), given the gradient of c (B, A)."""
+        """Writes the gradients of scores (B, S) and query (B, N), given the gradient of the context (B, A)."""
         # on a CPU, row vector times matrix takes a tenth of the time of matrix times column vector
         grad_weights = torch.bmm(grad_context.unsqueeze(1), self.annotations.transpose(1, 2))
         dtype = weights.dtype
@@ -76,7 +76,8 @@ class DotSteps:
     def query_gradient(self, grad_scores: Tensor, query: Tensor) -> Tensor:
         """Returns the gradient of a query (B, N), given the gradient of its scores (B, S).
 
-        Call this method exactly once per step. In `AdditiveSteps`, each call adds to the gradients of keys and v.
+        Call this method exactly once per step, because in `AdditiveSteps` each call adds to the gradients of
+        keys and v.
         """
         return torch.bmm(grad_scores.unsqueeze(1), self.keys).squeeze(1).mul_(self.scoring.scale)
 
@@ -89,7 +90,7 @@ class DotSteps:
 
 
 def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
-    """Returns the gradient of the keys (B, S, N) for dot-product scores (T, B, S)."""
+    """Returns the gradient of the keys (B, S, N), given the gradient of dot-product scores (T, B, S)."""
     # (B, S, T) x (B, T, N)
     return torch.bmm(grad_scores.permute(1, 2, 0), queries.transpose(0, 1)).mul_(scale)
 
@@ -97,9 +98,9 @@ def dot_gradient(grad_scores: Tensor, queries: Tensor, scale: float) -> Tensor:
 class AdditiveSteps(DotSteps):
     """Like `DotSteps`, but with the scores v_aᵀ tanh(q + k).
 
-    `half` is (1 - tanh(q + k)) / 2, computed by `Sigmoids`. To save memory,
-    the backward pass recomputes `half`. The derivative of tanh(q + k) is 4 (half - half²). ∂e_ij is the
-    gradient of the loss with respect to the score e_ij.
+    `half` is (1 - tanh(q + k)) / 2, computed by `Sigmoids`. To save memory, the backward pass recomputes
+    `half`. The derivative of tanh(q + k) is 4 (half - half²). ∂e_ij is the gradient of the loss with respect
+    to the score e_ij of step i and source position j.
     """
 
     slopes: Tensor | None = None  # Σ_i ∂e_ij (half - half²)
@@ -139,7 +140,7 @@ class Sigmoids:
     The exponential of each query and key is computed once. Each pair (q, k) then needs one product and
     one quotient, which take a tenth of the time of tanh. q and k are clamped to ±`BOUNDS`.
 
-    To limit memory, the batch is processed in parts that share one buffer.
+    To limit memory, the batch is processed in parts of b sentences, which share one buffer.
 
     Args:
         keys: (B, S, N).
@@ -166,7 +167,7 @@ class Sigmoids:
         return tensor.split(self._rows)
 
     def scores(self, queries: Tensor, v: Tensor) -> Tensor:
-        """Returns v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n (B, K, S) for queries (B, K, N)."""
+        """Returns scores (B, K, S) of queries (B, K, N): v_aᵀ tanh(q + k) = Σ_n v_n - 2 Σ_n v_n half_n."""
         scores = queries.new_empty(*queries.shape[:2], self._keys[0].shape[2])
         constant = v.sum()
         for half, out in zip(self(queries), self.split_batch(scores), strict=True):

@@ -54,8 +54,8 @@ class Backend:
     ) -> Result:
         """Returns `compute(steps, *arguments, **options)`. The device and dtype of `example` determine `steps`.
 
-        If a kernel fails, `compute` is called again, so it must not change its arguments. Gradient checks
-        use float64, which has no kernels.
+        If a kernel fails, `compute` is called again with the PyTorch functions, so it must not change its
+        arguments. There are no kernels for float64, which gradient checks use.
         """
         if example.dtype == torch.float64 or not self.has_kernels(example.device):
             return compute(self.steps, *arguments, **options)

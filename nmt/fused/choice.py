@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 
 Clock = Callable[[], float]
 
-# Number of timed passes per `Way`. Two untimed passes before them compile kernels and capture graphs.
+# Number of timed forward and backward passes per `Way`. Two untimed ones compile kernels and capture graphs.
 TURNS = 3
-# A `Way` is chosen only if it is faster than the best earlier `Way` by this factor. Otherwise noise would
+# A later `Way` is chosen instead of an earlier one only if it is faster by this factor. Otherwise noise would
 # decide between equally fast ones, and a repeated command could give different results.
 GAIN = 1.15
 
@@ -54,8 +54,8 @@ def fastest_way(
 ) -> Way:
     """Times a forward and backward pass with each `Way`, logs the times and returns the chosen `Way`.
 
-    `ways` are in order of preference. To be chosen, a later one must be faster than all earlier ones by the
-    factor `GAIN`. If all fail, the first is returned.
+    `ways` are in order of preference. A later `Way` is chosen instead of an earlier one only if it is faster
+    by the factor `GAIN`. If all fail, the first is returned.
     """
     backend = backend_of(network)
     times: dict[Way, float] = {}

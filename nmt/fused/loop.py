@@ -1,8 +1,8 @@
 """Runs gated units over a whole sentence, with a custom backward pass (`model.recurrence=fused`).
 
 The encoder (with one or two directions) and the decoder (with or without attention) run the same steps.
-Before the loop, `projected` = [W_z; W_r; W] e + b is computed for each input word. Its blocks
-`projected_zr` and `projected_s̃` are for the gates and for s̃. In the paper's notation, a step computes:
+Before the loop, `projected` = [W_z; W_r; W] e + b is computed from the embedding e of each input word. Its
+blocks `projected_zr` and `projected_s̃` are for the gates and for s̃. In the paper's notation, a step computes:
 
     [q_i; u_i] = [W_a; U_z; U_r] s_{i-1}                  one product
     c_i        = Σ_j α_ij h_j,  α_ij = softmax_j score(q_i, k_j)
@@ -183,8 +183,8 @@ class GatedUnitFunction(Function):
 def by_step(*tensors: Tensor) -> list[Tensors]:
     """Splits each tensor into its steps, which are dimension -3.
 
-    Call it before the loop. In the loop, each `tensor[i]` would take as long as an operation on a few
-    hundred entries.
+    Call it before the loop, because each `tensor[i]` in the loop would take as long as an operation on
+    a few hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
 
@@ -264,7 +264,8 @@ def run_backward(
 ) -> list[Tensor]:
     """Returns the gradients of `projected` and all later arguments of `GatedUnitFunction.forward`.
 
-    ∂x is the gradient of the loss with respect to x. ∂z, ∂r and ∂s̃ are gradients of the pre-activations.
+    ∂x is the gradient of the loss with respect to x. For x = z, r and s̃, it is the gradient with respect to
+    the argument of σ or tanh.
     The loop goes from s_T to s_1. `from_outside` is the part of ∂s_i or ∂c_i from outside the loop, such as
     from the readouts.
 
@@ -310,7 +311,7 @@ def run_backward(
         steps.reset_backward(grad_state, grad_reset_state, gate[i], state[i], grad_unit[i])
 
     def weight_gradient(grad: Tensor, inputs: Tensor) -> Tensor:
-        """Returns Σ grad inputsᵀ (..., X, Y) over steps and sentences, given (..., T, B, X) and (..., T, B, Y)."""
+        """Returns Σ grad inputsᵀ (..., X, Y) over T and B. `grad` is (..., T, B, X); `inputs` is (..., T, B, Y)."""
         flat = inputs.narrow(-3, 0, grad.shape[-3]).flatten(-3, -2)
         return multiply(grad.flatten(-3, -2).mT, flat)
 
@@ -337,7 +338,7 @@ def run_backward(
         attention.backward(grad_context[i], query[i], weight[i], grad_score[i], grad_query[i])
         return torch.mm(grad_product[i], state_weight)
 
-    grad_units[length] = 0  # no state follows c_{T+1}
+    grad_units[length] = 0  # no unit uses c_{T+1}
     from_next = attention_backward(length)
     for i in reversed(range(length)):
         units_backward(i, from_next)

@@ -28,7 +28,7 @@ LOGITS_BYTES, LOGITS_BYTES_GPU = 2**22, 2**28
 
 
 class FusedOutput(Output):
-    """See `nmt.layers.Output`. `loss` computes the rows in chunks, as does `nll` without gradients.
+    """See `nmt.layers.Output`. `loss` computes logits in chunks of rows; so does `nll` if gradients are disabled.
 
     `logits` uses oneDNN for float32 inference on a CPU.
     """
@@ -68,7 +68,7 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns readouts (R, M), words (R), and weights (R) of the words. None means weights of 1.
+        """Returns the readouts (R, M), the words (R) and their weights (R). The weights are None if all are 1.
 
         On a CPU, a boolean index removes padded positions. On a GPU such an index would synchronize, so
         padded positions have weight 0 instead.
@@ -80,7 +80,7 @@ class FusedOutput(Output):
 
 
 class Gradients(NamedTuple):
-    """Gradients of Σ_r weight_r nll_r."""
+    """Gradients of the loss Σ_r weight_r nll_r with respect to rows, W_o and bias."""
 
     rows: Tensor  # (R, M)
     W_o: Tensor  # (V, M)
@@ -98,12 +98,10 @@ def chunked_nll(
     with_gradients: bool = False,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Gradients | None]:
-    """Returns weight · -log p(word) (R) for readouts (R, M), and the `Gradients` of the sum.
+    """Returns weight · -log p(word) (R) and, if `with_gradients`, the `Gradients` of the sum, else None.
 
-    The second result is None if `with_gradients` is False.
-
-    `steps` is `nmt.fused.steps` or a module with the same functions. `weight` (R) is None if all weights are 1.
-    `dtype` is the compute dtype.
+    `rows` (R, M) are the readouts, and `words` (R) the target words. `weight` (R) is None if all weights are 1.
+    `steps` is `nmt.fused.steps` or a module with the same functions. `dtype` is the compute dtype.
     """
     accumulate = accumulate_dtype(dtype)
     on_cpu = rows.device.type == "cpu"
@@ -150,15 +148,15 @@ def chunked_nll(
 
 
 def accumulate_sum(total: Tensor, summand: Tensor, *, first: bool) -> None:
-    """Adds `summand` to `total`. The `first` summand overwrites `total`."""
+    """Adds `summand` to `total`. If `first`, `summand` overwrites `total` instead."""
     total.copy_(summand) if first else total.add_(summand)
 
 
 def chunks(rows: int, most: int, multiple: int = 1) -> Iterator[slice]:
-    """Splits `rows` into as few slices as possible, each of at most `most` rows.
+    """Splits a number of rows into as few slices as possible, each of at most `most` rows.
 
-    `rows` must be a multiple of `multiple`. The length of each slice is a multiple too, and the lengths
-    differ by at most `multiple`.
+    `rows` must be a multiple of `multiple`. The length of each slice is also a multiple of `multiple`, and
+    the lengths differ by at most `multiple`.
     """
     units, most = rows // multiple, most // multiple
     count = -(-units // most) if units else 0

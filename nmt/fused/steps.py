@@ -30,7 +30,7 @@ def compute_gates(
 ) -> None:
     """Writes [z, r] = σ(projected + recurrent) (..., 2H) to `gates` and r∘s (..., H) to `reset_state`.
 
-    Where `real` (..., 1) is 0, the update gate is 0, so the state does not change.
+    Where `real` (..., 1) is 0 (padding), the update gate is 0, so the state does not change.
     """
     torch.add(projected, recurrent, out=gates).sigmoid_()
     z, r = gates.chunk(2, -1)
@@ -106,7 +106,7 @@ def word_nll(
 ) -> Tensor | None:
     """Writes weight · -log p(word) (R) to `nll`.
 
-    Takes readouts (R, M), W_o (V, M), bias (V), words (R) and `weight` (R), which is None if all weights are 1.
+    Takes readouts `rows` (R, M), W_o (V, M), bias (V), words (R) and `weight` (R), which is None if all weights are 1.
     `buffer` is memory for at least R x V logits. The gradient overwrites the logits. If `with_gradient`,
     returns the gradient of the sum of `nll` with respect to the logits (R, V).
 

@@ -17,7 +17,7 @@ because each module imports only modules above it:
     predicates      verbs with their complements
     clauses         subjects, main clauses, relative and reported clauses
     sentences       clauses joined into a sentence
-    sampling        draw k of a split
+    sampling        sentence pair number k of a split
 """
 
 from nmt.grammar.draft import AlignedPair

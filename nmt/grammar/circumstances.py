@@ -69,7 +69,7 @@ def write_circumstances(
 
 
 def write_time(draft: Draft, budget: int) -> None:
-    """Writes when something happens: before, during or after an event."""
+    """Writes a phrase of time: `before`, `during` or `after` with an event."""
     when = (("after", "après"), ("before", "avant"), ("during", "pendant"))
     draft.put(*when[draft.draw() % 3])
     draft.depth += 1

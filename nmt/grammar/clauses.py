@@ -1,8 +1,8 @@
 """Main clauses with their subjects, relative clauses and reported clauses.
 
 The grammar is recursive: noun phrases contain relative clauses, and predicates contain reported
-clauses. The modules of these phrases cannot import this module, so they call `RULES` through
-`Draft.clauses`.
+clauses. The modules of these phrases call `RULES` through `Draft.clauses`, because a module that this
+module imports cannot import it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _write_any_pronoun(draft: Draft) -> Referent:
 
 
 def _write_existential(draft: Draft, past: bool, budget: int) -> None:
-    """Writes that something exists somewhere: `there is a book on the table`."""
+    """Writes a clause that says what exists somewhere: `there is a book on the table`."""
     noun_classes = ("person", "animal", "thing", "vehicle")
     noun = pick_noun(draft, (noun_classes[draft.draw() % 4],))
     plural = draft.chance(0.4)

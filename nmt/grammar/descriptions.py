@@ -12,7 +12,8 @@ from nmt.grammar.noun_phrases import write_person, write_place
 from nmt.grammar.nouns import adjectives_of
 from nmt.grammar.verbs import BE, LINKING, pick_negation, write_verb
 
-# `_ATTRIBUTIVE` adjectives never follow `be`. `_ABSOLUTE` adjectives have no degrees such as `very`.
+# In this grammar, `_ATTRIBUTIVE` adjectives never follow `be`, and `_ABSOLUTE` adjectives never follow
+# an adverb of degree such as `very`.
 _ATTRIBUTIVE = frozenset(
     [
         "real", "little", "recent", "lonely", "red", "white", "black", "green", "blue", "yellow",

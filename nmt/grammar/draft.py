@@ -45,7 +45,7 @@ TIME = {
 
 
 class AlignedPair(NamedTuple):
-    """A sentence pair in Moses tokens, with sorted links (i, j). Positions start at 0.
+    """A sentence pair in Moses tokens, with sorted links (i, j) of source word i and target word j. Both start at 0.
 
     A link is either sure or possible (Och and Ney 2003). See `nmt.grammar.french.Links`.
     """
@@ -153,7 +153,7 @@ class Draft:
         target: tuple[str, ...],
         sure: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """Appends a phrase that is translated as a whole, with links between all its words.
+        """Appends a phrase that is translated as a whole, with links from each English word to each French word.
 
         Args:
             sure: the sure links (i, j) in the phrase. All other links are only possible.

@@ -16,7 +16,7 @@ _DOUBLED = frozenset(
 
 
 def article(word: str) -> str:
-    """Returns `a` or `an` for `word`, which depends on the first sound and not on the first letter."""
+    """Returns `a` or `an`, which depends on the first sound of `word` and not on its first letter."""
     lower = word.lower()
     if lower.startswith(_AN):
         return "an"

@@ -35,7 +35,7 @@ _ASPIRATED = ("hache", "haie", "hambourg", "harpe", "hérisson", "héros", "hibo
 
 @cache
 def elides(word: str) -> bool:
-    """Whether `word` begins with a vowel or a mute h, so that the word before it elides."""
+    """Whether `word` begins with a vowel or a mute h, so that a word such as `le` before it becomes `l'`."""
     lower = word.lower()
     return lower[0] in _VOWELS and not lower.startswith(_ASPIRATED)
 

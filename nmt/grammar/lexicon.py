@@ -50,7 +50,7 @@ class Verb(NamedTuple):
     reflexive: bool = False
     etre: bool = False  # compound tenses have the auxiliary être
     state: bool = False  # describes a state; its simple past becomes a French imperfect
-    willed: bool = False  # may have an adverb of manner such as `slowly`
+    willed: bool = False  # describes a deliberate action, such as `eat`
     coming: bool = False  # its reported clause is in the future, as after `promise`
     subjects: tuple[str, ...] = ()  # semantic classes
     objects: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ _RELATIONS = frozenset(
 
 
 def _sections(name: str, separator: str = ",") -> Iterator[tuple[list[str], list[str]]]:
-    """Yields the bracketed header words and the entries of each section of a list."""
+    """Yields two lists for each section of a word list: the words of its header in brackets, and its entries."""
     text = (files("nmt.grammar") / "lexicon" / f"{name}.txt").read_text(encoding="utf-8")
     head: list[str] = []
     entries: list[str] = []

@@ -52,7 +52,7 @@ def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]
 
 @cache
 def adjectives_of(noun_class: str, before: bool) -> Weighted[Adjective] | None:
-    """Returns the adjectives for a noun class: those before the French noun, or those after it."""
+    """Returns the adjectives of a noun class that precede the French noun, or follow it if `before` is False."""
     pairs = lexicon.adjectives.get((noun_class, before))
     return Weighted([a for a, _ in pairs], [w for _, w in pairs]) if pairs else None
 

@@ -192,7 +192,8 @@ def write_verb(
             with it.
         passive: the verb of a passive clause. Its participle follows the form of `be`.
     """
-    # English order: auxiliary, negation, adverb, verb, particle, pronoun. Forms of `be` precede the negation.
+    # English order: auxiliary, negation, adverb, verb, particle, pronoun. A form of `be` precedes the
+    # negation even if it is the main verb.
     auxiliary, main = _english_forms(verb, subject.person, tense, negation)
     auxiliary_at: tuple[int, ...] = ()
     main_at: tuple[int, ...] = ()

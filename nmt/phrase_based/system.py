@@ -1,7 +1,7 @@
 """Trains Thot's phrase-based system, and translates with it.
 
-The trainer of sil-machine works like Moses' train-model.perl. It computes word alignments in both
-directions, a symmetrised phrase table, and a trigram language model of the target side. The
+The trainer of sil-machine, a package that uses Thot, works like Moses' train-model.perl. It computes word
+alignments in both directions, a symmetrised phrase table, and a trigram language model of the target side. The
 trainer's own tuning is not used, because it holds out training pairs and reloads the model for every set of
 weights. `nmt.phrase_based.training` tunes the weights instead.
 """
@@ -82,7 +82,7 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
             worker.kill()
             worker.join()
     if worker.exitcode:
-        raise RuntimeError(f"the training of the phrase-based system failed ({worker.exitcode})")
+        raise RuntimeError(f"training the phrase-based system failed: exit code {worker.exitcode}")
 
 
 def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
@@ -90,7 +90,7 @@ def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
     from machine.corpora import TextFileTextCorpus
     from machine.translation.thot import ThotSmtModelTrainer
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl+C, the parent kills this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl+C
     tempfile.tempdir = str(scratch)  # the trainer writes gigabytes of temporary files
     source, target = (TextFileTextCorpus(str(scratch / side)) for side in SIDES)
     corpus = source.align_rows(target)

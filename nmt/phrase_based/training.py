@@ -33,7 +33,7 @@ MIN_SIZE = 0.2  # if a weight is smaller, its steps are relative to this value
 def tuned_system(
     config: Config, text: Prepared, folder: Path
 ) -> Iterator[tuple[PhraseBased, dict[str, Any], dict[str, Any]]]:
-    """Trains and tunes a system for a `with` block, and then frees its tables.
+    """Trains and tunes a system, yields it to a `with` block, and then frees its tables.
 
     Args:
         config: only `phrase_based` and `trainer.enable_progress_bar` are used.
@@ -117,7 +117,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size, but not if it would become ≤ 0 and is not in `SIGNED`.
+    """Changes one weight by a share of its size. Only weights in `SIGNED` may become 0 or negative.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

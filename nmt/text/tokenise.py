@@ -45,7 +45,7 @@ CLUSTER = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|(?:{_TONED}|{_SYMBOL})(?:\u200d(?:{_TONED}|{_SYMBOL}))+|{_TONED}"
     f"|[0-9#*]\u20e3|[^\\w\\s{MARKS}{JOINERS}][{MARKS}]+|[\U000f0000-\U0010ffff]"
 )
-# Allows a fast test, because every cluster contains one of these characters or a private-use character.
+# For a fast test for clusters: every cluster contains one of these characters or a private-use character.
 EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )

@@ -49,7 +49,7 @@ def test_kernels_for_the_current_gpu_alone(current, monkeypatch):
 
 @pytest.fixture
 def launched(on_cpu, monkeypatch):
-    """Returns run(net, fail), which computes a loss, and returns whether it launched the kernel `next_state`.
+    """Returns run(net, fail), which computes a loss and reports whether the kernel `next_state` was launched.
 
     If `fail` is given, the kernel raises `fail`.
     """
@@ -204,7 +204,7 @@ def test_kernels_stay_after_a_lack_of_memory(on_cpu):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Returns wrong(name, place), which makes kernel `name` multiply its argument `place` by 1.2."""
+    """Returns wrong(name, place), which makes kernel `name` multiply its argument number `place` by 1.2."""
 
     def replace(name, place):
         pytest.importorskip("triton", reason="Triton is not installed")

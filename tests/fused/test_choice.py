@@ -51,7 +51,7 @@ def net(monkeypatch):
 
 @pytest.fixture
 def timed(net, monkeypatch):
-    """Returns timed(*milliseconds), which chooses a `Way` as if those in `ALL` took these times.
+    """Returns timed(*milliseconds), which chooses a `Way` as if each `Way` in `ALL` took the given time.
 
     The clock is read before and after each pass. It advances only during a pass.
     """

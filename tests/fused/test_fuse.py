@@ -160,7 +160,7 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
 
 
 def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
-    """For each target word, less than a quarter of a (batch, source, alignment) tensor is saved for backward."""
+    """The tensors saved per target word have less than a quarter of batch x source x alignment entries."""
     b = 4
     s = 40
     n = SIZES["alignment"] * 30

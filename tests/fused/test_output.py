@@ -28,7 +28,7 @@ def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
 
 
 def test_rows_of_weight_0_are_as_good_as_left_out():
-    """On a GPU, padding gets weight 0. To remove it, the CPU would have to read the mask from the GPU."""
+    """On a GPU, padding words get weight 0, because removing them would make the CPU wait for the mask."""
     output, readout, target, mask = output_example()
     nll, grads, *rest = computed(
         readout.flatten(0, 1), output, target.flatten(), mask.flatten().double()
@@ -54,7 +54,7 @@ def test_chunks_are_as_good_as_equal(rows, most, sizes):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("count", [1, 31, 32, 77])
 def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
-    """The rows of a chunk are padded to a multiple of 32. NLLs and gradients do not change."""
+    """The number of rows of a chunk is padded to a multiple of 32. NLLs and gradients do not change."""
     output, *_ = output_example(torch.float32)
     rows = torch.randn(count, 5).bfloat16()
     words = torch.randint(17, (count,))

@@ -168,7 +168,7 @@ def test_a_phrase_translated_as_a_whole() -> None:
 def test_the_speaker_is_not_given_a_gender() -> None:
     assert settle_tense(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
     assert settle_tense(verb_of("see"), ME, PAST) == PAST
-    assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # "they read": also present
+    assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # "they read" may be present
     assert settle_tense(verb_of("read"), HE, PAST) == PAST
 
 

@@ -53,7 +53,7 @@ def test_a_draw_depends_on_its_number_alone() -> None:
 def test_splits_have_no_sentence_in_common(
     corpus: list[AlignedPair], short: list[AlignedPair], by_length: list[AlignedPair]
 ) -> None:
-    """No source or target sentence is in two splits. Short sentences are the most likely to repeat."""
+    """No source or target sentence is in two splits, not even a short one, which is most likely to repeat."""
     held = [draw(1, "valid", k, mean_length=5) for k in range(500)]
     held += [draw(2, "test", k, mean_length=5) for k in range(500)]
     held += by_length

@@ -47,7 +47,7 @@ class FusedAdadelta(Adadelta):
     _clip: Tensor | None = None
 
     def clip_next(self, norm: Tensor, max_norm: float) -> None:
-        """Makes the next `step` clip the gradient to `max_norm`; `norm` is its L2 norm.
+        """Makes the next `step` clip the gradient, whose L2 norm is `norm`, to the norm `max_norm`.
 
         The update is the same as after `torch.nn.utils.clip_grad_norm_`, but `grad` itself does not change.
         """

@@ -44,9 +44,9 @@ class LossGraph(NamedTuple):
 class LossGraphs:
     """`network.loss` with one CUDA graph per padded shape.
 
-    A failed capture logs a warning. If it ran out of memory, losses of the same shape are computed without
-    a graph from then on. After any other failure, or if `is_stuck` returns True, all losses are computed without
-    a graph. Batches are still padded, so that the dropout masks stay the same.
+    A failed capture logs a warning. If it ran out of memory, losses of batches of this shape are computed without
+    a graph from then on. After any other failure, or if the random generator stays in capture mode (`is_stuck`), all
+    losses are computed without a graph. Batches are still padded, so that the dropout masks stay the same.
 
     Args:
         enabled: if False, or if the network is on a CPU, the loss is `network.loss`.
@@ -200,8 +200,8 @@ def differentiate(
     """Returns Σ nll of a batch, a scalar, and its gradients for the parameters `named`.
 
     The gradient of an unused parameter is 0. DDP keeps the autograd nodes that accumulate `grad` of the
-    parameters. These nodes belong to the stream that created them, but a capture uses another stream. So
-    the gradients are computed for aliases of the parameters, which get new nodes.
+    parameters. These nodes belong to the stream that created them, but a capture uses another stream. So the
+    gradients are computed for aliases of the parameters, whose new nodes belong to the stream of the capture.
     """
     module: Any = nn.Module()
     module.network = network

@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
 
 class Launches(TorchDispatchMode):
-    """Records operations on the GPU, and reads and copies that block the CPU."""
+    """Records operations on the GPU, and the accesses and copies for which the CPU waits."""
 
     captured: list[Launch] | None = None  # launches of the graph that is being captured
 
@@ -118,7 +118,7 @@ def fake_cuda() -> Iterator[Launches]:
     cuda = {
         "Stream": lambda device: stream,
         "stream": lambda stream: contextlib.nullcontext(),
-        "is_available": lambda: available,  # PyTorch calls this in every operation
+        "is_available": lambda: available,  # precomputed, since every operation calls it
         "current_device": lambda: GPU.index,
         "current_stream": lambda device=None: stream,
         "CUDAGraph": launches.graph,

@@ -69,7 +69,7 @@ def test_updates_are_those_of_pytorch(device, case):
 @ON_DEVICES
 @pytest.mark.parametrize(("first", "other"), [(fused, foreach), (foreach, fused)])
 def test_checkpoints_serve_both(device, first, other):
-    """Each optimizer can load the other's checkpoint. From its own checkpoint it resumes bit for bit."""
+    """Each optimizer can load the other's checkpoint. With its own checkpoint, it continues bit for bit."""
     weights = parameters(device)
     rule = first([{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}], lr=0.7)
     for update in range(3):

@@ -55,7 +55,7 @@ def test_whole_model(scoring, device, autocast):
     for module in (steps, kernels):
         net = make(scoring, recurrence="fused", dtype=torch.float32, steps=module).to(device)
         if autocast:
-            net.decoder.readout.bias.data[0::2] += 3  # else rounding changes which unit is larger
+            net.decoder.readout.bias.data[0::2] += 3  # else rounding could change a maximum
         with torch.autocast(device, torch.bfloat16, enabled=autocast):
             words = [part.to(device) for part in batch((3, 1), (2, 3))]
             net.loss(*words).backward()
@@ -71,7 +71,7 @@ def test_whole_model(scoring, device, autocast):
 
 
 def example(device, dtype=torch.float32, scale=1.0):
-    """Returns [readouts, W_o, bias, words] with floats rounded to `dtype`, and a weight per word (one is 0)."""
+    """Returns [readouts, W_o, bias, words] with floats rounded to `dtype`, and a weight per word (one weight is 0)."""
     torch.manual_seed(0)
     rows = torch.randn(ROWS, MAXOUT)
     W_o = scale * torch.randn(VOCABULARY, MAXOUT)
@@ -114,7 +114,7 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
 
 @ON_DEVICES
 def test_likelihood_in_bf16(device, small_blocks):
-    """From bf16 inputs, kernels compute the NLLs of float64. PyTorch operations are off by over 0.001 nats."""
+    """With bf16 inputs, kernels give the NLLs of float64, whereas PyTorch operations are off by over 0.001 nats."""
     parts, weight = example(device, torch.bfloat16, scale=4.0)
     found = likelihood(kernels, parts, torch.bfloat16, weight)
     exact = likelihood(steps, parts, torch.float64, weight)

@@ -24,7 +24,7 @@ from nmt.training.training_log import TrainingRecord
 from tests.fused.gpu.fake_cuda import GPU, fake_cuda
 
 if not torch.backends.cuda.is_built() or find_spec("triton") is None:
-    pytest.skip("needs a torch with CUDA and Triton, though no device", allow_module_level=True)
+    pytest.skip("needs PyTorch built with CUDA, and Triton, but no GPU", allow_module_level=True)
 
 
 class Host(CPUAccelerator):

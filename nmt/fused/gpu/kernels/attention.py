@@ -1,17 +1,17 @@
-"""Triton kernels of attention. A step runs two kernels in the forward pass and two in the backward pass.
+"""Triton kernels of attention. A decoder step runs two kernels in the forward pass and two in the backward pass.
 
 After the loop, additive attention runs one more kernel for the gradients of keys and v.
 
 A step reads the keys and the annotations once per pass. Scores, softmax and sums are float32, whereas
-keys and annotations keep their dtype. A program handles one sentence, and in it one block of source
-positions or of vector entries. There are no atomic additions, so results are deterministic.
+keys and annotations keep their dtype. A program (an instance of a kernel) computes one block of source
+positions or of vector entries, for one sentence. There are no atomic additions, so results are deterministic.
 
 Model sizes and strides are compile-time constants, so that the compiler can load 16 bytes at a time.
 Batch sizes and lengths are run-time arguments. By default, Triton also compiles a variant of a kernel
 for each memory alignment of a pointer. `do_not_specialize_on_alignment` prevents this for pointers whose alignment
 depends on a length. `PADDED` is the source length rounded up to a power of two.
 
-Sizes: B = batch, S = source length, T = target length, A = annotation, N = alignment.
+Sizes: B = batch, S = source length, T = target length, A = annotation, N = query and key.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -39,7 +39,7 @@ MIN_PADDED = 64  # smallest value of `PADDED`
 
 @triton.jit
 def load_rows(tensor, b, j, column, source, SIZE: tl.constexpr):
-    """Loads rows j and the given columns of sentence b from a tensor (B, source, SIZE); 0 outside of it."""
+    """Loads the given columns of sentence b at source positions j from a tensor (B, source, SIZE); 0 outside it."""
     inside = (j[:, None] < source) & (column[None, :] < SIZE)
     pointers = tensor + (b * source + j[:, None]) * SIZE + column[None, :]
     return tl.load(pointers, mask=inside, other=0).to(tl.float32)
@@ -146,7 +146,7 @@ def additive_gradients_kernel(
     QUERY_STRIDE: tl.constexpr, ALIGNMENT: tl.constexpr,
     POSITIONS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
-    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v, and the contribution of these keys to ∂v."""
+    """Computes ∂k_j = Σ_i ∂e_ij (1 - tanh²(q_i + k_j))∘v for a block of keys, and their contribution to ∂v."""
     b, block = tl.program_id(0), tl.program_id(1)
     j = block * POSITIONS + tl.arange(0, POSITIONS)
     n = tl.program_id(2) * ENTRIES + tl.arange(0, ENTRIES)

@@ -1,8 +1,8 @@
 """A Triton kernel for -log p of given words and the gradient of the logits.
 
-Each program computes one row. A program has 1,024 threads, so an H100 runs only two programs per
-multiprocessor. The logits of all running programs (32 MB with 30,000 words in the vocabulary) then stay
-in the L2 cache until the gradient is computed. Logits are float32 even for 16-bit inputs.
+Each program (an instance of the kernel) handles the logits of one target word. It has 1,024 threads, so an H100
+runs only two programs per multiprocessor. The logits of all running programs (32 MB with 30,000 words in the
+vocabulary) then stay in the L2 cache until the gradient is computed. Logits are float32 even for 16-bit inputs.
 
 Sizes: R = rows (target words), M = maxout units, V = vocabulary.
 """
@@ -59,7 +59,7 @@ def word_nll_kernel(
 
 
 def word_nll(rows, W_o, bias, words, weight, nll, buffer, *, with_gradient):
-    """See `nmt.fused.steps.word_nll`. Does not use `buffer`, because the logits are float32 here."""
+    """See `nmt.fused.steps.word_nll`. Does not use `buffer`, because the logits are always float32 here."""
     logits = rows.new_empty(len(rows), len(W_o), dtype=torch.float32)
     if rows.is_cuda:
         torch.mm(rows, W_o.t(), out_dtype=torch.float32, out=logits)
