@@ -43,9 +43,9 @@ ends a command with exit code 2; the message names the key.
 """
 
 EFFECTS = """\
-The column *effect* says what a key changes. The effect decides whether `resume` and `ckpt_path` accept another value,
-and whether runs that differ in the key count as different runs. Keys that are not listed, such as arguments of a class,
-have the effect of their section.
+The column *effect* says what a key changes. The effect decides whether `resume` and `ckpt_path`, which continue a run,
+accept another value, and whether runs that differ in the key count as different runs. Unlisted keys, such as arguments
+of a class, have the effect of their section.
 
 | effect | what the key changes | `resume` | `ckpt_path` | comparisons and sweeps |
 | --- | --- | --- | --- | --- |
@@ -57,7 +57,7 @@ have the effect of their section.
 | local | like machine, but `nmt.evaluate` ignores the value in a checkpoint | allowed | allowed | same run |
 
 `resume` and `ckpt_path` cannot change `experiment` and `regime`. `nmt.evaluate`, `nmt.translate` and `nmt.score`
-accept only the keys and sections named below.
+accept only the keys and sections listed under their names.
 """
 INSIDE = "\n".join(
     f"These arguments of `trainer` have the effect *{effect}*: "

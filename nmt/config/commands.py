@@ -77,7 +77,7 @@ class LinesConfig(CheckpointConfig):
     tokenised: bool = key(False, "the input is tokenised, with spaces between tokens")
     alignments: str | None = key(
         None,
-        "print alignment links after each line (pharaoh), or one JSON object per line (json)",
+        "add a column of alignment links (pharaoh), or print one JSON object per line (json)",
         choices=("pharaoh", "json"),
     )
 
@@ -107,10 +107,10 @@ class CompareConfig:
     source: str | None = key(
         None, "file with the source of a test set: one sentence per line, or JSONL"
     )
-    reference: Any = key(None, "file with the reference translation of source; several: [F,G]")
+    reference: Any = key(None, "file with the reference translation; several files: [F,G]")
     systems: Any = key(
         None,
-        "files with output of other systems: [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} for several "
+        "files F with output of other systems: [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} for several "
         "test sets; a listed file may be a table (TSV, JSONL) with a column per system",
     )
     languages: list[str] | None = key(
@@ -118,7 +118,7 @@ class CompareConfig:
     )
     lengths: str | None = key(
         None,
-        "unit of source lengths: words, characters, tokens, or the name of a column; null: words, or "
+        "unit of source lengths: words, characters, tokens, or a column of metadata or source; null: words, or "
         "characters in a language without spaces",
     )
     edges: list[int] | None = key(
@@ -128,29 +128,30 @@ class CompareConfig:
     )
     short: int | None = key(
         None,
-        "shorter of two lengths; retention is the score at long divided by the score at short; null: chosen from "
-        "the text",
+        "shorter length for retention (score at long divided by score at short); null: chosen from the text",
         minimum=1,
     )
-    long: int | None = key(None, "longer of the two lengths; null: chosen from the text", minimum=2)
-    metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
-    document: str | None = key(
-        None, "column of metadata, or of a JSONL source, with the document of each line"
+    long: int | None = key(
+        None, "longer length for retention; null: chosen from the text", minimum=2
     )
+    metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
+    document: str | None = key(None, "column of metadata or source with the document of each line")
     domain: str | None = key(
         None,
-        "column with the domain of each line; adds curves by domain, and curves adjusted for the domain",
+        "column of metadata or source with the domain of each line; adds curves by domain and domain-adjusted curves",
     )
     output: str = key("comparison", "folder for comparison.html and the tables")
     resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
     scores: Any = key(
         None,
         "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "
-        "adds the column NAME of a TSV or JSONL file",
+        "adds the score in column NAME of F (TSV or JSONL)",
     )
     claims: Any = key(None, "file name in conf/claims; verdicts on its claims go to claims.md")
     figures: Any = key(
-        [], "formats of extra figures for papers: pdf, [pdf,svg]", choices=("png", "svg", "pdf")
+        [],
+        "formats of extra figures for papers, such as pdf or [pdf,svg]",
+        choices=("png", "svg", "pdf"),
     )
     wandb: str | None = key(None, "ENTITY/PROJECT in which to save a W&B workspace")
     report: PageConfig = key(PageConfig, "sentences shown of each run")

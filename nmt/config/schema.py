@@ -1,4 +1,4 @@
-"""Every key of every command: type, meaning and bounds.
+"""The sections of the configuration: type, meaning and bounds of each key.
 
 Hydra checks a composed configuration against these dataclasses, and refuses a misspelt key or a value of
 the wrong type. `nmt.config.loading` checks bounds and combinations. A default given here applies if no
@@ -25,7 +25,8 @@ class TextConfig:
     source: str | None = key(None, "file of source sentences, one per line (plain or compressed)")
     target: str | None = key(None, "file of target sentences: line i translates line i of `source`")
     alignment: str | None = key(
-        None, "file of gold alignments of a test set, in Pharaoh format (sure i-j, possible ipj)"
+        None,
+        "file of gold alignments of a test set, in Pharaoh format (sure link 3-4, possible 3p4)",
     )
     documents: str | None = key(
         None,
@@ -39,11 +40,11 @@ class TextConfig:
     )
     hub: dict[str, Any] | None = key(
         None,
-        "arguments of datasets.load_dataset; path may be a folder written by save_to_disk; the default split is train",
+        "arguments of datasets.load_dataset; its path may be a folder written by save_to_disk; default split: train",
     )
     grammar: str | None = key(
         None,
-        "draw from the built-in grammar: natural lengths, or equally many pairs per length bucket (by_length)",
+        "draw pairs from the built-in grammar: natural lengths, or equally many per length bucket (by_length)",
         choices=("natural", "by_length"),
     )
     skip: int | None = key(None, "pairs to skip at the start", minimum=1)
@@ -57,7 +58,7 @@ class FilterConfig:
     """Filters of training pairs; all off by default."""
 
     length_ratio: float = key(
-        0.0, "maximum ratio of the longer to the shorter side; 0: no limit", minimum=0
+        0.0, "maximum ratio of the longer to the shorter side, in words; 0: no limit", minimum=0
     )
     identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(
@@ -71,7 +72,7 @@ class FilterConfig:
 class HeldOutConfig:
     """The text that a trained model is tested on."""
 
-    root: str | None = key(None, "folder for relative file names", MACHINE)
+    root: str | None = key(None, "base folder of relative file names", MACHINE)
     test: dict[str, Any] = key({}, "test sets by name, each with the keys of `data.train`", TESTS)
     cache: str = key("data", "cache folder for tokenised and encoded text", LOCAL)
 
@@ -128,7 +129,7 @@ class TokenizerConfig:
 
 # The model and its training
 
-INITS = ("paper", "glorot", "wide")  # as in nmt.layers.initialisation
+INITS = ("paper", "glorot", "wide")  # nmt.layers.initialisation describes them
 
 
 @dataclass
@@ -140,7 +141,9 @@ class ModelConfig:
         None, "the encoder; null: bidirectional for RNNsearch, forward for RNNencdec"
     )
     unit: dict[str, Any] | None = key(None, "recurrent unit of encoder and decoder; null: gated")
-    attention: dict[str, Any] | None = key(None, "source positions to attend to; null: all")
+    attention: dict[str, Any] | None = key(
+        None, "class that selects source positions to attend to; null: all"
+    )
     scoring: dict[str, Any] | None = key(None, "scoring function of the attention")
     state_input: str = key(
         "previous",
@@ -167,12 +170,12 @@ class ModelConfig:
         MACHINE,
         choices=("auto", True, False),
     )
-    hidden: int = key(256, "hidden units per recurrent network (n; paper: 1000)", minimum=1)
-    embedding: int = key(128, "size of word embeddings (m; paper: 620)", minimum=1)
+    hidden: int = key(256, "hidden units per recurrent network (paper: n=1000)", minimum=1)
+    embedding: int = key(128, "size of word embeddings (paper: m=620)", minimum=1)
     alignment: int | None = key(
-        None, "size of queries and keys (n'; paper: 1000); null: no attention", minimum=1
+        None, "size of queries and keys (paper: n'=1000); null: no attention", minimum=1
     )
-    maxout: int = key(128, "maxout units of the readout (l; paper: 500)", minimum=1)
+    maxout: int = key(128, "maxout units of the readout (paper: l=500)", minimum=1)
     options: dict[str, Any] = key({}, "options of your own model class, by name")
 
 
@@ -247,7 +250,7 @@ class EvaluationConfig:
     )
     scores: list[str] | None = key(
         None,
-        "scores besides BLEU, such as [chrf,ter] or [default,MODULE.NAME]; null: [default], which is all but ter",
+        "scores besides BLEU, like [chrf,ter] or [default,MODULE.NAME]; null: [default], all built-in scores but ter",
     )
     edges: list[int] | None = key(
         None,
@@ -268,7 +271,7 @@ class StressConfig:
     """Tests on longer inputs, joined from neighbouring sentences (`+stress=position`)."""
 
     positions: list[int] = key(
-        [], "numbers of sentences to join; each sentence is scored by its position", minimum=2
+        [], "numbers of sentences per joined input; sentences are scored by position", minimum=2
     )
     pairs: int = key(480, "maximum number of sentences to join in each test set", minimum=1)
 
