@@ -27,7 +27,7 @@ from tests.helpers.produced import RNNSEARCH
 
 LONGEST = [
     "tests/promises/test_3_resume.py",
-    "tests/fused/gpu/test_kernels.py",  # needs no server, so it can run while the server starts
+    "tests/fused/gpu/test_kernels.py",  # need not wait until tests.helpers.server has started
     "tests/test_how_tos.py",
     "tests/launcher/test_process.py",
     "tests/commands/test_train.py",
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Excludes the objects of imported libraries from garbage collection, which saves a third of its time."""
+    """Excludes the objects of imported libraries from garbage collection, which makes it a third faster."""
     gc.collect()
     gc.freeze()
 

@@ -138,12 +138,12 @@ def test_no_file_imports_a_command():
 
 
 def test_no_import_cycles():
-    """A package is a node, too, since an import of its modules also runs its `__init__`."""
+    """A package is also a node of the import graph, since an import of its modules runs its `__init__`."""
     graph = {}
     for file in PACKAGE.rglob("*.py"):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         graph[name] = {imported for imported in modules(file) if imported != name}
-        if file.name == "__init__.py":  # it may import its own modules
+        if file.name == "__init__.py":  # a package may import its own modules
             graph[name] = {n for n in graph[name] if not n.startswith(f"{name}.")}
     try:
         TopologicalSorter(graph).prepare()

@@ -1,10 +1,10 @@
-"""Decides claims about models from finished runs.
+"""Decides claims about models, using the results of finished runs.
 
 A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration. It also
 defines claims about one or two of these groups. The statistic of a claim is a mean over the seeds of a group.
 For two groups, it is the first mean minus the second. A rule compares the statistic and its interval with a
-number. With three or more seeds, the interval covers new seeds and new sentences. With fewer seeds, it covers
-only new sentences, and the verdict says "for these models only".
+number. With three or more seeds, the interval accounts for the choice of the seeds and of the sentences. With
+fewer seeds, it accounts only for the choice of the sentences, and the verdict says "for these models only".
 
 Sizes: n runs in a group, R resamples.
 """
@@ -49,7 +49,7 @@ STATISTICS = {
     "excess_retention": "retention of {}, minus retention at a constant error rate",
 }
 RULES = {"above": "above {:g}", "below": "below {:g}", "within": "within ±{:g}"}
-RESAMPLES = (1, 4, 16, 64)  # factors of R, tried in order until a larger R cannot change a verdict
+RESAMPLES = (1, 4, 16, 64)  # multiples of R, tried while more resamples may change the verdict
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Claim:
     statistic: str = "score"
     score: str = "bleu"  # key of a built-in score, or MODULE.NAME
     set: str = ""  # test set; empty: the file's `set`
-    lengths: Sequence[int | None] = (None, None)  # minimum and maximum number of words
+    lengths: Sequence[int | None] = (None, None)  # minimum and maximum number of source words
     short: int = SHORT
     long: int = LONG
 
@@ -97,7 +97,7 @@ class Claim:
         return f"{self.long} against {self.short} words"
 
     def weights(self, sentences: CommonSentences) -> Kernel:
-        """Returns sentence weights: for a score, 1 within `lengths` and 0 outside; for a retention, two kernels."""
+        """Returns sentence weights: 1 within `lengths`, else 0; for retention, kernels at `short` and `long`."""
         lengths = sentences.lengths
         if self.statistic != "score":
             ends = kernel(lengths, at=(self.short, self.long), short=self.short)
@@ -124,7 +124,7 @@ class ClaimFile:
     def members(
         self, name: str, runs: Sequence[FinishedRun], test_set: str | None = None
     ) -> list[FinishedRun]:
-        """Returns the first run of each seed of a group. Only runs on `test_set` count; if None, only training runs."""
+        """Returns the first run of each seed of a group, among runs with `test_set`; None: among training runs."""
         by_seed: dict[int | None, FinishedRun] = {}
         for run in runs:
             if matches(run, self.runs[name].where, self.where):
@@ -167,7 +167,8 @@ def read_claims(path: Path) -> ClaimFile:
         claims = {}
         for name, entry in raw["claims"].items():
             claims[name] = claim = Claim(**default | entry)
-            if claim.statistic != "score" and claim.score == "bleu":  # also without brevity penalty
+            if claim.statistic != "score" and claim.score == "bleu":
+                # The claim is also decided without brevity penalty.
                 claims[f"{name}-precisions"] = replace(claim, score="bleu_precisions")
         raw["claims"] = claims
         file = ClaimFile(path.name, hashlib.sha256(content).hexdigest(), **raw)
@@ -189,7 +190,7 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
     Args:
         where: for each key, the accepted value or values. A class may be given without its module.
-        default: accepted values for keys that `where` lacks. Keys that the run lacks are ignored.
+        default: accepted values for keys that `where` lacks. A key of `default` that the run lacks is ignored.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}
@@ -275,7 +276,7 @@ def verdict_words(row: Mapping[str, Any]) -> str:
 def decide(
     claim: Claim, groups: Sequence[Sequence[FinishedRun]], resamples: int, *, paired: bool = False
 ) -> dict[str, Any]:
-    """Decides a claim on the sentences for which all runs have the score.
+    """Decides a claim, using only the sentences for which all runs have the score.
 
     Args:
         groups: the runs of the claim's groups, in order of their seeds.
@@ -337,7 +338,7 @@ def decide(
 
 
 def _statistic(claim: Claim, curve: Curve, constant: Curve | None) -> np.ndarray:
-    """Returns the statistic (n, 1 + R) of the runs of a group, at the last length of the curve."""
+    """Returns a statistic at the last length of a curve: (n runs, 1 + R); first all sentences, then the R resamples."""
     if constant is not None:
         curve = excess_retention(curve, constant)
     elif claim.statistic == "retention":

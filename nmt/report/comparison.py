@@ -52,7 +52,7 @@ class Comparison:
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets, sorted by the size of their smallest length bucket, largest first.
+        """Names of the test sets, in descending order of the number of sentences in their smallest length bucket.
 
         Test sets of joined inputs (`<set>-position<n>`) come last.
         """
@@ -104,7 +104,7 @@ def build_comparison(config: CompareConfig) -> Comparison:
             file cannot be read, or if a score or test set is unknown.
     """
     if not config.runs and not config.systems:
-        raise InputError("runs: must be given, or systems with source and reference")
+        raise InputError("runs: missing; type runs=FOLDER, or give systems, source and reference")
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
     wanted = None if given is None or files else list(given)
@@ -173,8 +173,8 @@ def describe(
 ) -> dict[str, dict[str, Any]]:
     """Returns the `Score.description()` of each score of a frame, by key.
 
-    If a user's score is not in `own`, its description comes from results.json, so that its code need not
-    be imported.
+    If a user's score is not in `own`, the description comes from results.json. So the code of the score need
+    not be imported.
     """
     known = [REGISTERED["bleu"], NO_UNK, *REGISTERED.values(), *own]
     about = {score.key: score.description() for score in known}

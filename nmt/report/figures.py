@@ -253,7 +253,7 @@ def _scale_words(axes: Axes, ticks: Sequence[int] = TICKS) -> None:
 
 
 def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
-    """Draws the number of sentences in each bucket as a bar; if runs differ, the label is a range."""
+    """Draws the number of sentences in each bucket as a bar; if it differs between runs, the label is a range."""
     counts = buckets.groupby("place").agg(
         least=("sentences", "min"), most=("sentences", "max"), first=("from", "min")
     )

@@ -58,7 +58,7 @@ def choose_four(
 
     Args:
         rows: records of alignments/<set>.jsonl.
-        known: ids of the sentences without unknown words. If None, these are the sentences without `<unk>`.
+        known: ids of the sentences without unknown words. If None, a sentence is known if its row has no `<unk>`.
     """
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
@@ -87,7 +87,7 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:
     A panel consists of the words and the square cells. Sizes are in inches. A figure with a side
     above `LARGEST` is scaled down.
     """
-    # (N, 2), width and height in inches: `cells` for the cells of a panel, `room` for its words
+    # Widths and heights in inches (N sentences, 2): `cells` of all cells of a panel, `room` of its words
     cells = CELL * np.array([(len(row["source"]), len(row["target"])) for row in rows])
     words = [
         [max(len(shown(w)) for w in row[side]) for side in ("target", "source")] for row in rows

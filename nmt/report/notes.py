@@ -19,9 +19,9 @@ from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted
 
-REPEATED = 5  # a note names an output that occurs this often, unless its sources are equal
+REPEATED = 5  # a note names an output that occurs this often, unless as many sources are repeated
 FEWEST_DOCUMENTS = 20  # with fewer documents, a note says that intervals are too narrow
-CHANGED_MIX = 0.1  # a note names a domain if its share changes by this much with sentence length
+CHANGED_MIX = 0.1  # a note names a domain whose fraction of lines changes this much with length
 
 
 def notes_of(part: SetComparison, curves: Curves) -> list[str]:
@@ -64,7 +64,7 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
 
 
 def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
-    """Returns a note on the empty outputs of a system, and on an output that it repeats, such as a refusal."""
+    """Returns at most one note: on empty outputs, and on an output repeated for many sources, such as a refusal."""
     outputs = Counter(
         record.get("detokenised", " ".join(record["hypothesis"])).strip()
         for record in records

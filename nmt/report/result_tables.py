@@ -76,7 +76,7 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
 
 
 def seeds_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the mean and standard deviation over seeds; empty if no group has two runs."""
+    """Makes a table of each score's mean and standard deviation over seeds; empty if no group has two runs."""
     names = {run.label: name for name, runs in comparison.groups.items() for run in runs}
     buckets = comparison.by_length(test_set).query("key == 'bleu'")
     frame = with_cells(comparison.whole(test_set), comparison)

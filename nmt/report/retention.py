@@ -1,7 +1,8 @@
-"""Tables of the curves over sentence length, and of the share of a score that long sentences keep.
+"""Tables of the curves over sentence length, and of retention (score at the long length / score at the short one).
 
 Every group of seeds has a curve (`nmt.evaluation.length_curve`). A pair of groups also has curves of the
-difference and of the ratio. In these, the difficulty of the sentences cancels, since both groups share it.
+difference and of the ratio of their scores. In these curves, the difficulty of the sentences cancels, since both
+groups translate the same sentences.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # key of a score -> (kin
 
 
 def resampled_words(frame: pd.DataFrame) -> str:
-    """Describes what the intervals of a frame cover, from its column `interval`.
+    """Names the units that were resampled for the intervals of a frame, from its column `interval`.
 
     >>> resampled_words(pd.DataFrame({"interval": ["documents", "documents and seeds", ""]}))
     'documents, and seeds where there are three or more'

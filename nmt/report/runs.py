@@ -72,8 +72,8 @@ class FinishedRun:
     def flat(self) -> dict[str, Any]:
         """The configuration as one dictionary with dotted keys, without null and empty values.
 
-        Each seed may start from its own initial checkpoint. So the configuration of that checkpoint replaces
-        its path.
+        If results.json describes the initial checkpoint, the checkpoint's configuration replaces its path. So
+        runs whose initial checkpoints differ only in their seed are in the same group.
         """
         flat = {k: v for k, v in flatten(self.config).items() if v is not None and v != {}}
         initial = self.results.get(INITIAL_CHECKPOINT)
@@ -185,7 +185,7 @@ def label_apart(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _by_settings(runs: list[FinishedRun]) -> list[str]:
-    """Returns label suffixes from the keys that differ; leaves out a key if earlier keys separate the same runs."""
+    """Returns label suffixes from the keys that differ; leaves out keys that separate no more runs."""
     frame = differing_settings(runs)
     keys: list[str] = []
     kinds = 1

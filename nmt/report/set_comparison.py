@@ -44,7 +44,7 @@ class SetComparison:
         domains: names of the domains; empty if there is only one, or if any sentence has none.
         no_unk: ids of the sentences whose words are in the shortlists of all runs; None without shortlists.
         outdated: keys of stored scores that were computed on other sentences than `no_unk`.
-        groups: groups of runs that all have records.
+        groups: groups whose runs all have records.
         members: statistics of the runs of these groups.
         controls: names of the groups, other systems first. Each is compared with all groups before it.
     """

@@ -59,7 +59,7 @@ def style() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure that notebooks show without pyplot, and only once."""
+    """A figure that notebooks show without pyplot. (With pyplot, they would show it twice.)"""
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:

@@ -19,7 +19,7 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import matching, refuse_unreadable
 from nmt.utils.text import as_list
 
-# Parts of file names that name neither a system nor a language; `gz` and `xz` look like languages.
+# Parts of file names that name no system and no language; `gz` and `xz` look like language codes.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
 
 # Column names that this program, COMET, MetricX and other tools use.
@@ -39,8 +39,8 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     """Returns the files of each system by test set.
 
     Args:
-        given: a list of files and globs, or a mapping from each system to its file. A file may be replaced by
-            a mapping from test sets to files. Names may contain dots, which Hydra reads as nested keys.
+        given: a list of files and globs, or a mapping from each system to its file, or to its file for each
+            test set. Names may contain dots, which Hydra reads as nested keys.
         sets: names of the known test sets.
 
     Raises:
@@ -51,7 +51,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     if not isinstance(given, Mapping):
         if len(sets) != 1:
             raise InputError(
-                f"systems: cannot choose a test set; type systems.NAME.SET=F; test sets: {listed}"
+                f"systems: no test set given; type systems.NAME.SET=FILE; test sets: {listed}"
             )
         return {name: {sets[0]: output} for name, output in _files_by_name(given).items()}
     systems: dict[str, dict[str, Output]] = {}
@@ -63,7 +63,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         if not test_set and POSITION_OF in name:
             raise InputError(f"systems.{name}: must end in a test set: {', '.join(sets)}")
         if not test_set and len(sets) != 1:
-            raise InputError(f"systems.{name}: type systems.{name}.SET=F; test sets: {listed}")
+            raise InputError(f"systems.{name}: type systems.{name}.SET=FILE; test sets: {listed}")
         test_set = test_set or sets[0]
         if test_set in systems.setdefault(name, {}):
             raise InputError(f"systems.{name}: has two files for {test_set}")

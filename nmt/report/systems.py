@@ -95,7 +95,7 @@ class TestText:
         inputs = -(-count // size)
         if len(lines) != inputs:
             raise InputError(
-                f"{key}: {len(lines)} lines, but {count} sentences make {inputs} inputs of {size}"
+                f"{key}: {len(lines)} lines; expected {inputs}: {count} sentences, {size} per line"
             )
         outputs = map(self.tokens, lines)
         return cut_outputs(self.records[:count], outputs, size, self.reference_tokeniser.detokenise)
@@ -327,7 +327,7 @@ def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 
 
 def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) -> list[FromFile]:
-    """Adds numbers from files to the records of runs and systems, and returns a score for each table.
+    """Adds numbers from files to the records of runs and systems, and returns a `FromFile` for each table.
 
     Args:
         tables: result of `read_scores`. The rows of a system are in the order of its test set. If there
@@ -337,12 +337,12 @@ def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) 
         scored = [_add_column(run, test_set, table, name) for run in runs for test_set in run.sets]
         if not any(scored):
             known = ", ".join(run.label for run in runs)
-            raise InputError(f"scores.{name}: no row of its file names one of {known}")
+            raise InputError(f"scores.{name}: its file has no row for a test set of {known}")
     return [FromFile(name) for name in tables]
 
 
 def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: str) -> bool:
-    """Adds a table's numbers for a run on a test set to the records; returns whether there are any."""
+    """Adds a table's numbers for a run and a test set to the run's records; returns False if there are none."""
     for column, name in (("system", run.label), ("set", test_set)):
         table = table[table[column] == name] if column in table else table
     values = table[score]

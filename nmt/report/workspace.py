@@ -45,7 +45,7 @@ def save_workspace(project: str, comparison: Comparison, output: Path) -> str:
     """
     try:
         return str(build_workspace(project, comparison).save().url)
-    except Exception as error:  # any error of the network or of W&B
+    except Exception as error:  # any connection error or W&B error
         problem = f"not saved ({first_line(error)}); the page is in {output}"
         raise RunError(f"wandb={project}: {problem}") from error
 

@@ -1,4 +1,4 @@
-"""Compares docs/results.md with the records in docs/results/, and recorded scores with recorded sentences."""
+"""Compares docs/results.md with the records in docs/results/, and recorded scores with recorded counts per sentence."""
 
 import json
 import math

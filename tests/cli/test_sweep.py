@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.processes import start
 
-# Replaces the report: each call appends the names of its runs to the page.
+# An app with a fake `nmt.report`, which appends the names of the compared runs to the page.
 APP = """
 import sys, types
 from pathlib import Path

@@ -74,7 +74,7 @@ class TestCompare:
     @pytest.mark.parametrize(
         ("typed", "said"),
         [
-            ((), "runs: must be given, or systems with source and reference"),
+            ((), "runs: missing; type runs=FOLDER, or give systems, source and reference"),
             (
                 ("runs=[rnnsearch]", "+systems.moses.test=gone.txt"),
                 "systems.moses.test: no such file: /",

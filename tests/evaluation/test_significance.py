@@ -106,7 +106,7 @@ def test_equal_outputs_do_not_differ(systems):
 
 
 def test_a_bucket_without_a_defined_score_is_left_out():
-    """The score is a ratio. In the shortest bucket, its denominator is 0."""
+    """The score is a ratio whose denominator is 0 in the shortest bucket."""
     generator = np.random.default_rng(3)
     systems = {}
     for name in "ab":

@@ -126,7 +126,7 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
 
 
 def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch, caplog):
-    """If a score takes minutes, the log also gives the expected time."""
+    """If the statistics of a score take minutes to compute, the log gives the expected time."""
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)

@@ -44,7 +44,7 @@ class Ended(NamedTuple):
 
 
 class Process:
-    """A running program, with one process for each of `requests`."""
+    """A program that runs in one process per element of `requests` (arguments of `tests.helpers.server.become`)."""
 
     def __init__(
         self, requests: list[dict[str, Any]], stdin: bytes | Path, stdout: Path | None

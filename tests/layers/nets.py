@@ -126,7 +126,7 @@ def mixed_precision():
 
 
 def output_example(dtype=torch.float64, scale=1.0, kind=Output):
-    """Returns an output layer, readouts (3, 4, 5), and their target words and mask (3, 4)."""
+    """Returns an output layer, readouts (3 sentences, 4 words, 5 units), and the target words and mask (3, 4)."""
     torch.manual_seed(0)
     output = kind(5, 17).to(dtype)
     torch.nn.init.normal_(output.W_o, std=scale)

@@ -22,7 +22,7 @@ def gated_unit(w, e, s, c=None):
 
 
 def bidirectional(w, sentence):
-    """Returns the annotations [→h_j; ←h_j] (S, 2n) and ←h_1 for a list of word ids (A.2.1)."""
+    """Returns the annotations [→h_j; ←h_j] (S words, 2n units) and ←h_1 for a list of S word ids (A.2.1)."""
     n = len(w["ahead"]["U"])
     words = [w["embedding"][x] for x in sentence]
     ahead = []
@@ -39,7 +39,7 @@ def bidirectional(w, sentence):
 
 
 def forward_only(w, sentence):
-    """Returns the states →h_j (S, n) and the last state →h_Tx."""
+    """Returns the states →h_j (S words, n units) and the last state →h_Tx."""
     s = np.zeros(len(w["ahead"]["U"]))
     states = []
     for x in sentence:
@@ -58,7 +58,7 @@ def score(w, scoring, q, k):
 
 
 def attend(w, scoring, s, annotations):
-    """Returns the weights α_i (S,) and log Σ exp e_ij."""
+    """Returns the weights α_i of the S source words (S,), and log Σ exp e_ij."""
     if scoring == "general":  # Luong et al. (2015): a bilinear form
         e = np.array([s @ w["W_a"].T @ h for h in annotations])
     else:

@@ -40,7 +40,7 @@ def test_scores_keep_their_digits(scoring):
 
 
 def test_scores_of_a_wrong_shape_are_refused():
-    """Without the check, scores of this shape would be broadcast."""
+    """Without the check, scores of this shape would be broadcast without an error."""
 
     class Summed(nn.Module):
         def __init__(self, query_size, key_size):
@@ -55,7 +55,7 @@ def test_scores_of_a_wrong_shape_are_refused():
 
 @pytest.mark.parametrize("window", [1, 2, 50])
 def test_a_window(window):
-    """Compares each position with equations 9 and 10 of Luong et al. (2015); the softmax covers the window."""
+    """Compares each position with equations 9 and 10 of Luong et al. (2015), with a softmax over the window."""
     torch.manual_seed(1)
     attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
     for parameter in attention.parameters():

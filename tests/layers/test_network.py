@@ -145,7 +145,7 @@ def test_dropout_only_in_training(recurrence):
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
 def test_a_reversed_source_is_the_text_reversed(scoring):
-    """`reverse_source` reverses the source before the encoder. The weights have the original word order."""
+    """`reverse_source` reverses the source before the encoder. Attention weights are in the original word order."""
     net = make(scoring)
     source, source_mask, *targets = batch()
     order = reversed_words(source_mask)

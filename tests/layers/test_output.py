@@ -25,7 +25,7 @@ def grads_of(loss, output, readout):
 @KINDS
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_equals_torchs_cross_entropy(scale, kind):
-    """NLLs and gradients agree even if probabilities underflow. With scale 100, NLLs are hundreds of nats."""
+    """NLLs and gradients equal torch's, even if probabilities underflow. With scale 100, NLLs are hundreds of nats."""
     output, *words = output_example(scale=scale, kind=kind)
     exact = {"rtol": 1e-10, "atol": 1e-11}
     expected = torchs_own(output, *words)

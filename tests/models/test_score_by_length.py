@@ -32,7 +32,7 @@ def tensors(pairs):
     return statistics, torch.tensor([len(reference) for _, reference in pairs])
 
 
-SHARES = {2: [31, 49], 3: [17, 63, 0]}  # sentences of each process; one has none
+SHARES = {2: [31, 49], 3: [17, 63, 0]}  # number of processes -> sentences per process
 
 
 def process(rank, world, folder, statistics, lengths):

@@ -55,7 +55,7 @@ def fit(model, data, folder, *callbacks, path=None):
 
 @pytest.mark.parametrize("graphs", [True, False])
 def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
-    """A resumed run does not measure again. With another choice, dropout would differ, since graphs pad batches."""
+    """A resumed run does not measure again. Graphs pad batches, so another choice would draw other dropout masks."""
     data, make = parts
     fastest = Mock(return_value=Way(False, graphs))
     monkeypatch.setattr(base, "fastest_way", fastest)

@@ -99,7 +99,7 @@ def stored_of(composer):
 
 
 def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """Continues a run with `how` and the override `word`. Returns its configuration, or the refused key."""
+    """Continues a run with `how` (such as ckpt_path=f) and `word`. Returns its configuration, or the refused key."""
     try:
         config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
     except InputError as refusal:

@@ -14,7 +14,7 @@ from tests.helpers.processes import TINY
 from tests.helpers.produced import files
 
 TYPED = (*TINY, "trainer.max_steps=2", "trainer.val_check_interval=2")
-OWN = (".lock", "train.log", "evaluate.log")  # even a refused command opens these
+OWN = (".lock", "train.log", "evaluate.log")  # files that even a refused command opens
 
 
 def contents(folder):

@@ -25,7 +25,7 @@ def bleu_of(
 
 
 def narrow(run: FinishedRun, step: int) -> FinishedRun:
-    """Returns a copy of the run. Its shortlist lacks words of every `step`-th sentence."""
+    """Returns a copy of the run with a shortlist that lacks words of every `step`-th sentence."""
     rows = [dict(row) for row in run.translations("newstest")]
     for row in rows[::step]:
         row |= {"no_unk": False, "bleu_stats_no_unk": None}

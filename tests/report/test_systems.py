@@ -53,7 +53,7 @@ def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any
     found = build_comparison(CompareConfig(**text, resamples=20))
     wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
     assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
-    assert value(found, "mine", "bleu") == pytest.approx(wanted)  # 13a and Moses split it alike
+    assert value(found, "mine", "bleu") == pytest.approx(wanted)  # tokenizers 13a and Moses agree
     assert found.sets == ["news"]
     assert any("nrefs:2" in note for note in found.notes["news"])
 
@@ -143,7 +143,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
     kept = 100 * np.exp(1 - 24 / 23), 100 * np.exp(1 - 18 / 15)
     assert losses["value"].tolist()[1:] == pytest.approx([100 - kept[0], 100 - kept[1]])
     wrong = CompareConfig(**text, systems={"mine": {"news-position3": files["news-position2"]}})
-    with pytest.raises(InputError, match="news-position3: 4 lines, but 7 sentences make 3 inputs"):
+    with pytest.raises(InputError, match="position3: 4 lines; expected 3: 7 sentences, 3 per line"):
         read_systems(wrong, [])
 
 
@@ -194,7 +194,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             {"scores": {"comet": "one.tsv"}, "systems": ["*o*.t*"]},  # matches several files
             "no column 'system'",
         ),
-        ({"scores": {"comet": "set.tsv"}}, "no row of its file names one of mine"),
+        ({"scores": {"comet": "set.tsv"}}, "its file has no row for a test set of mine"),
         ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "must end in a test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
@@ -413,7 +413,7 @@ def test_languages_are_those_of_the_names_or_asked_for(source, reference, langua
 
 
 def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
-    """A length counts words (a URL is one word), or characters in Chinese. Long lines get other buckets."""
+    """A length counts words (a URL is one word), or characters in Chinese. Buckets adapt to long lines."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
     text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
     text["systems"] = {"copy": text["source"]}

@@ -90,7 +90,7 @@ class TableModel(TinyModel):
 def reference_search(
     model: Searchable, sentence: Tensor, options: SearchConfig, forbid_unknown: bool = False
 ) -> list[Hypothesis]:
-    """Searches one sentence. Each step sorts the continuations of all hypotheses by all words."""
+    """Searches one sentence. Each step sorts all continuations: each hypothesis with each word."""
     source = sentence.unsqueeze(0)
     memory, start = model.begin(source, torch.ones_like(source, dtype=torch.bool))
     limit = int(options.max_ratio * len(sentence) + 1e-9)

@@ -180,7 +180,7 @@ class Casts(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-@pytest.mark.parametrize("kept", [True, False])  # Lightning disables this cache
+@pytest.mark.parametrize("kept", [True, False])  # whether autocast caches casts (Lightning: False)
 def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
     net = layered_model(True, "current").float()
     source, mask = pad(SOURCES)

@@ -7,7 +7,7 @@ from nmt.search.candidates import best_continuations
 
 
 def brute_force(logits, totals, widths, forbidden):
-    """Returns the best continuations as sorted (-total, word, parent), by computing all of them."""
+    """Returns the best continuations as sorted tuples (-total, word, parent), by computing all continuations."""
     log_p = logits.double().log_softmax(2).numpy()
     kept = []
     for b in range(len(log_p)):
@@ -50,7 +50,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
 
 
 def test_a_word_is_offered_once_where_stripes_overlap():
-    """16 stripes of 19 words cover 300 words, so four words are in two stripes."""
+    """The 300 words are divided into 16 stripes of 19 words, so four words are in two stripes."""
     logits = torch.full((1, 1, 300), -30.0)
     logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
     found = best_continuations(logits, np.zeros((1, 1)), np.array([6]), {})
@@ -67,7 +67,7 @@ def test_certain_words_never_gain_probability():
 
 @pytest.mark.parametrize("word", [0, 282])
 def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
-    """The maximum of a cell with a forbidden word is computed from the other words of the cell."""
+    """The maximum of a forbidden word's cell is taken over the cell's other words, without ranking all words."""
     monkeypatch.delattr(candidates, "_rank_all_words")
     logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
     logits[:, :, word] = 20.0

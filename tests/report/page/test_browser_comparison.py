@@ -51,7 +51,7 @@ def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Pa
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     bands = page.locator("#length-chart .concat_0_group .mark-area path")
     assert bands.count() == 3
-    # Brevity penalty and precisions each have a band for each of three groups.
+    # Two curves per group (brevity penalty; precisions), so six bands for three groups.
     assert page.locator("#length-chart .concat_2_group .mark-area path").count() == 6
     drawn_after(page, "#length-chart", lambda: page.click("#bands"))
     assert bands.count() == 0
@@ -226,7 +226,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
 
 
 def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
-    """`> 60` means that at 60 words the score has not yet fallen so far. Such cells come last."""
+    """`> 60` means that at 60 words the score has not yet lost the percentage in the heading. Such cells come last."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):
         heading.get_by_role("button").press("Enter")

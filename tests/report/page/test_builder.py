@@ -119,7 +119,8 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
         page.text,
     )
     assert "python -m nmt.train +experiment=rnnsearch50 seed=2" in page.text
-    # A run has a row in three tables (by length, training), and a column in two tables of scores.
+    # A run has a row in three tables (BLEU by length on two test sets; training), and a column in
+    # two tables (scores on two test sets).
     for tag, count in (("tr", 3), ('th scope="col"', 2)):
         assert page.text.count(f'<{tag} data-run="RNNsearch-50 seed 2"') == count
     assert "model.scoring._target_" in page.text
