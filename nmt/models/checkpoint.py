@@ -6,6 +6,7 @@ The entry `hyper_parameters` has the configuration (`config`) and the vocabulary
     source_vocabulary, target_vocabulary  serialised vocabularies
     fingerprint                           hash of the training and development text
     overrides                             overrides of the command line
+    initial                               entry `initial_checkpoint` of results.json; None if the weights were new
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
     outcome                               `train`, `valid` and `history` of results.json
     dictionary                            a target word for each source word; None without attention or with subwords
@@ -123,5 +124,6 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         raise InputError(
             f"checkpoint={path}: its configuration is refused{by}: {reason}"
         ) from error
-    about = {"fingerprint": "", "overrides": [], "outcome": {}, "dictionary": None} | stored
+    about = {"fingerprint": "", "overrides": [], "initial": None, "dictionary": None} | stored
+    about.setdefault("outcome", {})
     return Checkpoint(path, config, (source, target), update, weights, about)

@@ -35,6 +35,7 @@ from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds, StopOnSignal
 from nmt.training.on_every_rank import on_every_rank
+from nmt.training.outcome import describe_initial
 from nmt.training.run import Run
 from nmt.training.signals import Stop
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
@@ -104,7 +105,10 @@ class Training:
         self.text = text
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, text.vocabularies))
-        self.model.description = {"overrides": list(run.overrides)}
+        self.model.description = {
+            "overrides": list(run.overrides),
+            "initial": describe_initial(run),
+        }
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
         self.data = TranslationData(text, config)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 
+from nmt.config.commands import INITIAL_CHECKPOINT as INITIAL
 from nmt.config.schema import class_name, scoring_of, to_containers
 from nmt.evaluation import results
 from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint
+from nmt.report.runs import FinishedRun
 from nmt.training.run import Run
 from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
@@ -39,6 +42,21 @@ def path_and_hash(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
 
 
+def describe_initial(run: Run) -> dict[str, Any] | None:
+    """Describes the checkpoint that the training started from; returns None if it started with new weights.
+
+    `configuration` is the same for checkpoints whose runs differ only in their seed, so that reports put runs
+    that started from them into one group.
+    """
+    if run.initial is None:
+        return run.checkpoint.about["initial"] if run.checkpoint else None
+    name = run.initial.config.name
+    content = {"config": to_containers(run.initial.config), INITIAL: run.initial.about["initial"]}
+    group = FinishedRun(name, content).group.encode()
+    configuration = f"{name} {hashlib.sha256(group).hexdigest()[:8]}"
+    return {**path_and_hash(run.initial), "configuration": configuration}
+
+
 def describe_run(run: Run, **described: Any) -> dict[str, Any]:
     """Returns the content of results.json, without the scores.
 
@@ -59,6 +77,7 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "commit": run.commit,
         "processor": processor(),
         "text": run.text and run.text.identified(),
+        INITIAL: describe_initial(run),
         "versions": results.versions(),
         **described,
     }

@@ -14,6 +14,7 @@ import torch
 
 from nmt.data.vocabulary import load_vocabulary
 from nmt.evaluation.scores_csv import read_scores
+from nmt.report.runs import find_runs, grouped
 from tests.helpers.processes import TINY
 from tests.helpers.produced import SETS, files, lines, results, score
 
@@ -87,6 +88,32 @@ class TestTrain:
         assert buckets["sentences"].tolist() == [2] * 7
         assert buckets["from"].iloc[-1] == 61
         assert pd.isna(buckets["to"].iloc[-1])
+
+    def test_runs_whose_initial_checkpoints_differ_only_in_their_seed_are_one_group(
+        self, program, rnnsearch
+    ):
+        """A resumed run still knows its initial checkpoint, even if the file is deleted."""
+        content = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)
+        runs = []
+        for seed, lr in ((1, 0.002), (2, 0.002), (3, 0.004)):
+            stored = content["hyper_parameters"]["config"]
+            stored["seed"], stored["optimizer"]["lr"] = seed, lr
+            torch.save(content, program.folder / f"first{seed}.ckpt")
+            folder = f"further{seed}"
+            typed = (
+                f"initial_checkpoint=first{seed}.ckpt",
+                f"seed={seed}",
+                f"hydra.run.dir={folder}",
+            )
+            ended = program("train", *TINY, "trainer.max_steps=6", *typed, figures=False)
+            assert ended.code == 0, ended.err
+            runs.append(program.folder / folder)
+        assert [len(each) for each in grouped(find_runs(runs)).values()] == [2, 1]
+        before = results(runs[0])["initial_checkpoint"]
+        (program.folder / "first1.ckpt").unlink()
+        ended = program("train", f"resume={runs[0]}", "trainer.max_steps=7", figures=False)
+        assert ended.code == 0, ended.err
+        assert results(runs[0])["initial_checkpoint"] == before
 
     @pytest.mark.parametrize("name", SETS)
     def test_translations_are_in_the_order_of_the_source(self, rnnsearch, name):
