@@ -111,7 +111,7 @@ def test_what_cannot_be_made_is_refused_by_its_key(settings, key):
 
 def test_a_linear_decay_needs_an_end():
     with pytest.raises(
-        InputError, match=r"linear: needs trainer\.max_steps or trainer\.max_epochs"
+        InputError, match=r"linear: needs the number of updates; set trainer\.max_steps or"
     ):
         rates(OptimizerConfig(schedule=schedule("linear")), -1, 1)
 
