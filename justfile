@@ -1,4 +1,4 @@
-# `just` lists the recipes; the words after a recipe are passed on: `just train +experiment=rnnencdec50`.
+# `just` lists the recipes; it passes the words after a recipe's name to the command: `just train +experiment=rnnencdec50`.
 
 set positional-arguments
 
@@ -33,7 +33,7 @@ test *options:
 test-all *options:
     uv run --group dev pytest -m 'slow or not slow' "$@"
 
-# Lint, format and types
+# Check lint rules, format and types
 lint:
     uv run --group dev ruff check .
     uv run --group dev ruff format --check .

@@ -9,21 +9,21 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 
 export const mean = (values) => sum(values) / values.length;
 
-/** e_ij = log α_ij + log Z_i as text; a dash if the weight is too small to know e_ij. */
+/** The score e_ij = log α_ij + log Z_i as text, where Z_i = Σ_j exp e_ij; a dash if α_ij is too small. */
 export function energyText(weight, logNormaliser) {
   const known = logNormaliser !== undefined && logNormaliser !== null && weight >= 5e-5;
   return known ? fixed(Math.log(weight) + logNormaliser, weight < 0.001 ? 1 : 2) : "–";
 }
 
-/** Entropy of the weights in nats: 0 for one word, log S if all are equal. */
+/** Entropy of weights in nats: 0 if one word has all the weight, log S if all S weights are equal. */
 export const entropy = (weights) => -sum(weights.map((w) => (w > 0 ? w * Math.log(w) : 0)));
 
-/** The entropy of a step's weights, and of equal weights, as text. `nats` is the entropy, if it is known. */
+/** As text: the entropy of a step's weights (`nats`, if it is known), and the entropy of equal weights. */
 export const totals = (weights, nats = entropy(weights)) =>
   `entropy ${fixed(nats)} nats (uniform: ${fixed(Math.log(weights.length))})`;
 
-/** Positions of the largest weights, largest first: at most `most`, and only weights of at least `least`;
- * the largest weight is always included. */
+/** Positions of the largest weights, largest first: at most `most` positions, with weights of at least
+ * `least`. The largest weight is always included. */
 export function largest(weights, most = 3, least = 0.1) {
   const order = Array.from(weights, (_, j) => j).sort((a, b) => weights[b] - weights[a] || a - b);
   return order.filter((j, rank) => rank === 0 || (rank < most && weights[j] >= least));
@@ -37,16 +37,16 @@ export function inWords({ source, target, weights }, i) {
   return `${writing}, reads ${read.join(", ")}`;
 }
 
-/** The context as the expected annotation: the terms with the largest weights, and the sum of all others. */
+/** The context Σ_j α_ij h_j as text: terms with the largest weights, then the sum of all other weights. */
 export function expectationText({ source, weights }, i) {
   if (!weights) return "c = →h of </s>, the last state of the encoder: the same vector at every step";
   const terms = largest(weights[i], 4, 0.01);
   const rest = 1 - sum(terms.map((j) => weights[i][j]));
   const parts = terms.map((j) => `${fixed(weights[i][j])} h(${source[j]})`);
-  return [...parts, ...(rest >= 0.005 ? [`${fixed(rest)} of the others`] : [])].join(" + ");
+  return [...parts, ...(rest >= 0.005 ? [`${fixed(rest)} for other words`] : [])].join(" + ");
 }
 
-/** Range of the runs' sentence BLEU on a sentence; without BLEU, of their log-probabilities per word. */
+/** The largest difference in sentence BLEU between two runs; without BLEU, in log-probability per word. */
 export function difference(sentence) {
   const runs = Object.values(sentence.by);
   const bleu = runs.map((run) => run.bleu).filter((value) => value !== null && value !== undefined);

@@ -7,7 +7,7 @@ import { fixed, percent } from "./format.mjs";
 export const SHOWN = 6; // maximum number of source words that are listed per step
 export const LEAST = 0.001; // smallest weight of a listed word
 
-/** A row: a name (text or an element), a bar of `share`, and cells of text. */
+/** A row: a name (text or an element), a bar that fills `share` (0 to 1) of its cell, and cells of text. */
 export function barRow(name, share, cells, kind = null) {
   const bar = h("span", { class: "bar", style: `width: ${(100 * share).toFixed(1)}%` });
   return h(
@@ -25,7 +25,7 @@ export function weightRow({ source, weights, log_normaliser: z }, i, j, kind = n
   return barRow(source[j], weight, [fixed(weight, 3), energyText(weight, z?.[i])], kind);
 }
 
-/** The target word of step i, then its runners-up; `name(word, n)` creates the element of runner-up n. */
+/** The rows of step i: its target word, then its runners-up; `name(word, n)` creates runner-up n's name. */
 export function runnerRows(
   { target, word_log_probabilities: own, runners_up: others },
   i,

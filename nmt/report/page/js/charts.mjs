@@ -1,7 +1,7 @@
-// Vega-Lite specifications, from rows of series.mjs. Field names are fixed here; text of users is
-// never a field name.
+// Builds Vega-Lite specifications from the rows of series.mjs. The field names are constants; the text of a
+// user, such as a run's name, is only data.
 
-export const MANY = 8; // maximum number of lines that all have a colour
+export const MANY = 8; // largest number of lines that are all in colour; of more lines, some are grey
 
 export const DASHES = [
   [1, 0],
@@ -58,7 +58,7 @@ const lengthAxis = ([first, last]) => ({
 });
 
 /** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets,
- * vertical lines at the training caps, and a horizontal line at the value `level`. */
+ * vertical lines at the longest training sentences (`caps`), and a horizontal line at the value `level`. */
 function lengthPanel({
   curves,
   constant = [],
@@ -143,8 +143,8 @@ function lengthPanel({
   return { width, height, layer };
 }
 
-/** The chart over length: a score, the number of sentences per bucket below, and `parts`, two scores side
- * by side. The signal `hovered` names the series whose line is thick; a grey line gets the text's colour. */
+/** The chart over length: a score, below it the sentences per bucket, and below them `parts`, two scores side
+ * by side. The line of the series `hovered` (a Vega signal) is thick; a grey line gets the text's colour. */
 export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
@@ -181,7 +181,8 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     ],
   };
   const narrow = width < 500;
-  const many = main.names.length > MANY; // low charts, so that the table below, their legend, stays visible
+  // many lines: charts are lower, so that the table below them, which is their legend, stays visible
+  const many = main.names.length > MANY;
   const beside = parts.map((part) =>
     lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: many ? 110 : 160 }),
   );

@@ -7,11 +7,11 @@ export async function inflateBytes(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The text of an element of the page. */
+/** The unpacked text of the page's element with this id. */
 export const unpack = async (identity) =>
   new TextDecoder().decode(await inflateBytes(document.getElementById(identity).textContent));
 
-/** Starts the chart library once. */
+/** Starts the chart library at the first call; returns its function `vegaEmbed`. */
 let library = null;
 export function chartLibrary() {
   library ??= unpack("library").then((source) => {

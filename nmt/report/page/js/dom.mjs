@@ -2,13 +2,13 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with attributes (`on...` are listeners, `text` its text) and children (nodes or strings;
- * null is left out). */
+/** An element with attributes (`on...` are listeners, `text` is its text) and children (nodes or strings;
+ * null is skipped). */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** An element of SVG; arguments as `h`. */
+/** An SVG element, with the same arguments as `h`. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }

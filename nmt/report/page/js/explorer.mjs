@@ -8,7 +8,8 @@ import { heatmap } from "./heatmap.mjs";
 import { readLink, shareField } from "./share.mjs";
 import { onResize, stepper } from "./stepper.mjs";
 
-/** Starts the explorer over {set: sentences}; returns {has, open}. */
+/** Starts the explorer of {set: sentences}. Returns {has, open}: `has(set, id)` tells whether it has the
+ * sentence, and `open(set, id)` shows it. */
 export function startExplorer(alignments) {
   const nothing = { has: () => false, open: () => {} };
   if (!byId("explorer-section")) return nothing;

@@ -1,6 +1,6 @@
 // Formats numbers and words for people.
 
-/** A number with fixed decimals and a true minus sign; a dash for none. */
+/** A number with fixed decimals and a true minus sign; a dash if there is no number. */
 export function fixed(value, digits = 2) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const text = Math.abs(value).toFixed(digits);
@@ -10,7 +10,7 @@ export function fixed(value, digits = 2) {
 /** A number with its sign, for differences. */
 export const signed = (value, digits = 2) => (value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits));
 
-/** A share in whole per cent; "<1 %" below half a per cent. */
+/** A fraction in whole per cent; "<1 %" if it is positive but below half a per cent. */
 export function percent(share) {
   const value = 100 * share;
   return value > 0 && value < 0.5 ? "<1\u202f%" : `${Math.round(value)}\u202f%`;
@@ -18,7 +18,7 @@ export function percent(share) {
 
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** A p-value with three decimals, or "<0.001"; a dash for none. */
+/** A p-value with three decimals, or "<0.001"; a dash if there is no p-value. */
 export const pValue = (value) => (value === null ? "–" : value < 0.001 ? "<0.001" : value.toFixed(3));
 
 /** A number with its interval, if it has one. */

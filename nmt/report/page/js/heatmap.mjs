@@ -1,6 +1,6 @@
-// Draws one decoding: source words along the top, target words down the side. With attention a cell is as
-// dark as its weight; without attention, lines lead from the last source word to every target word. A step
-// only moves a frame and a few classes, without a redraw.
+// Draws one decoding: source words along the top, target words down the side. With attention, the
+// opacity of a cell is its weight; without attention, lines lead from the last source word to every target
+// word. A step moves a frame and changes a few classes, but draws nothing again.
 
 import { svg } from "./dom.mjs";
 
@@ -14,14 +14,14 @@ const textWidth = (words, font) =>
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
-/** Size of a cell, of the letters and of the margins for the given words and room. */
+/** Sizes of the cells, letters and margins of a picture of these words that is about `room` pixels wide. */
 export function layout(source, target, room, foot = 6) {
   const sized = (slant, font) => {
     const left = textWidth(target.map(short), font);
     const label = textWidth(source.map(short), font);
     const top = Math.round(label * Math.sin((slant * Math.PI) / 180)) + 14;
     const flat = Math.cos((slant * Math.PI) / 180);
-    // how far each slanted label reaches beyond the last column; the label of `</s>` itself is short
+    // how far each slanted label reaches beyond the last column, in pixels
     const beyond = source.map(
       (word, j) => textWidth([short(word)], font) * flat - (source.length - 1 - j) * 11,
     );
@@ -39,7 +39,7 @@ export function layout(source, target, room, foot = 6) {
   return { ...size, width, height };
 }
 
-/** Draws a decoding in `element`; returns {step(i)} that moves to a target word. */
+/** Draws a decoding in `element`; returns {step}, where step(i) moves the picture to target word i. */
 export function heatmap(element, decoding, { choose, label }) {
   const { source, target, weights } = decoding;
   const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
@@ -114,11 +114,11 @@ export function heatmap(element, decoding, { choose, label }) {
   });
   element.replaceChildren(head, picture);
 
-  /** Scrolls the drawing inside its frame until a cell is visible, next to the margin if possible. */
+  /** Scrolls (`side`: scrollTop or scrollLeft) until the cell at `at` is visible, beside the labels. */
   function bring(side, at, margin, visible, whole) {
     const from = element[side];
     if (at + 2 * cell <= visible)
-      element[side] = 0; // the labels are at the start
+      element[side] = 0; // the cell is visible without scrolling
     else if (whole > visible && (at < from + Math.min(margin, visible / 2) || at + 2 * cell > from + visible))
       element[side] = at - visible * 0.6;
   }

@@ -16,17 +16,17 @@ const TRAINING = {
 };
 
 const comparedCaption = (control, level) =>
-  `Each system compared with ${control} at each length; difficulty that both share cancels. ` +
+  `Each system compared with ${control} on the same sentences of each length, so their difficulty cancels. ` +
   `Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ` +
   `${control} (0 for differences, 1 for ratios), the systems differ.`;
 
 const domainTitle = (domain) => (domain === "adjusted" ? "adjusted for domain" : `in ${domain}`);
 const domainCaption = (domain) =>
   domain === "adjusted"
-    ? "Sentences are weighed so that every domain has the same share at all lengths."
+    ? "Sentences are weighted so that the mix of domains is the same at all lengths."
     : `Sentences of the domain ${domain} alone.`;
 
-/** Starts the sections about whole runs; returns {changed, on, set, redraw, listen}. */
+/** Starts the charts and the tables of runs; returns {changed, on, set, redraw, listen}. */
 export function startOverview(overview) {
   const look = looks(overview, COLOURS);
   const on = new Set(overview.runs.map(({ label }) => label));
@@ -46,7 +46,7 @@ export function startOverview(overview) {
   const known = (key) =>
     overview.runs.some(({ history }) => history.some((point) => (point[key] ?? null) !== null));
 
-  // Which runs are on
+  // Which runs are shown
   const boxes = new Map();
   function toggle(label, state) {
     if (state) on.add(label);
@@ -89,7 +89,7 @@ export function startOverview(overview) {
   }
 
   async function lengthChart() {
-    // kind: a score, a score by domain, or the difference or ratio to a control
+    // kind: score, domain, difference or ratio; control: the domain, or the system compared with
     const [kind, control] = compared.value.split("\n");
     const groups = together.checked || kind !== "score";
     const rows = (key) =>
@@ -110,7 +110,7 @@ export function startOverview(overview) {
     const names = lines([...main.curves, ...main.buckets], groups);
     const light = lightOf(names, groups, rows("bleu").curves);
     const lit = (rows) => rows.filter(({ series }) => light.lit(series));
-    // Grey lines first, below the others; only lines in colour have bands, buckets and a baseline.
+    // Grey lines come first, below the others. Only lines in colour have bands, points and dashed curves.
     const drawn = (part) => ({
       ...part,
       curves: [

@@ -38,12 +38,12 @@ function tooltip(_, event, __, value) {
   box.style.top = `${below ? event.clientY + 14 : event.clientY - box.offsetHeight - 10}px`;
 }
 
-const nothing = () => Promise.reject(new Error("this page loads nothing"));
+const nothing = () => Promise.reject(new Error("this page loads no files"));
 const REFUSING = { load: nothing, sanitize: nothing, http: nothing, file: nothing };
 const drawings = new Map(); // by element: {turn, view}
 
-/** Draws a specification in an element and replaces its content; null clears it. If calls overlap, the
- * last one wins. */
+/** Draws a specification in an element and replaces its content; null clears the element. If calls
+ * overlap, the last one wins. */
 export async function draw(element, spec) {
   const turn = (drawings.get(element)?.turn ?? 0) + 1;
   drawings.set(element, { ...drawings.get(element), turn });
@@ -68,7 +68,7 @@ export async function draw(element, spec) {
   element.dataset.drawn = String(turn);
 }
 
-/** Makes the line of a series stand out in the chart of an element; "" for none. */
+/** Makes the line of a series stand out in the chart of an element; "" resets all lines. */
 export const hover = (element, series) =>
   drawings.get(element)?.view?.view.signal("hovered", series).runAsync();
 

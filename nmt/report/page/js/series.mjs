@@ -2,8 +2,8 @@
 
 import { mean } from "./alignment.mjs";
 
-/** The look of each run and group, by name: one colour per group. Dash and shape distinguish seeds, and
- * groups that have the same colour. */
+/** The look of each run and group, by name: one colour per group. The dash (`variant`) distinguishes
+ * seeds, and groups that have the same colour. */
 export function looks(overview, colours) {
   const look = (group, seed) => ({ colour: group % colours, variant: Math.floor(group / colours) + seed });
   const members = overview.groups.map(() => 0);
@@ -13,12 +13,12 @@ export function looks(overview, colours) {
   };
 }
 
-/** The training caps of the runs that are on, each once. */
+/** The lengths of the longest training sentences of the runs that are on, each length once. */
 export const caps = (overview, on) => [
   ...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap)),
 ];
 
-/** A bucket with its position on the axis, its middle; the open bucket ends at 1.2 times its start. */
+/** Adds a bucket's `end` (if open, 1.2 times its start) and its middle `words`, the position on the axis. */
 function placed(bucket) {
   const end = bucket.to ?? 1.2 * bucket.from;
   return { ...bucket, end, words: (bucket.from + end) / 2 };
@@ -37,8 +37,8 @@ function grouped(items, key) {
   return [...found.values()];
 }
 
-/** The content of a chart of a score on a test set: `curves`, dashed curves `constant`, and points of
- * `buckets`. With `together` there is one line per group of seeds, otherwise one per run. */
+/** The content of a chart of a score on a test set: `curves`, curves at a `constant` error rate, and
+ * points for `buckets`. With `together` there is one line per group of seeds, otherwise one per run. */
 export function scoreRows(overview, set, score, on, together) {
   const group = groupOf(overview);
   const of = (rows) => rows.filter((row) => row.set === set && row.key === score);
@@ -89,7 +89,7 @@ export function comparedRows(overview, set, score, on, kind, control) {
     });
 }
 
-/** The buckets of a set, shortest first; `sentences` is the largest number that any run has for a score. */
+/** The buckets of a set, shortest first; `sentences` is the largest number of sentences that a run has. */
 export function bucketCounts(overview, set, score) {
   const rows = overview.buckets.filter((row) => row.set === set && row.key === score);
   return grouped(rows, ({ bucket }) => bucket)

@@ -1,4 +1,4 @@
-// Links to the current view. Its settings follow the # of the address; a field shows the link, to copy it.
+// Links to the current view, with its settings after the # of the address. A field shows the link.
 
 import { byId } from "./dom.mjs";
 
@@ -15,7 +15,7 @@ export function shareField(prefix) {
     try {
       await navigator.clipboard.writeText(field.value);
     } catch {
-      // the page may not use the clipboard
+      // the browser denies access to the clipboard
       field.select();
       copied = document.execCommand("copy");
     }

@@ -6,7 +6,7 @@ import { COLOURS, sample } from "./plots.mjs";
 
 const GREY = { colour: COLOURS, variant: 0 };
 
-/** The names that are in colour at first: the highest and the lowest curve, and those that lose most.
+/** The names that are in colour at first: the best and the worst curve, and the two that get worse most.
  *
  * @param curves rows {series, words, value} of one score, in the order of their lengths
  * @param higher whether a higher value is better
@@ -23,7 +23,7 @@ export function chosen(curves, higher = true) {
   return [...new Set([ranked.at(-1), ranked[0], ...by(kept).slice(0, 2)])];
 }
 
-/** Returns {lit, look, toggle}: which names are in colour, the look of a name, and a switch.
+/** Returns {lit, look, toggle}: whether a name is in colour, its look, and the switch of its colour.
  *
  * @param first names in colour at first; if none of them is in `names`, the first `MANY` names
  */

@@ -20,7 +20,7 @@ export function sortable(table) {
 }
 
 function cellValue({ dataset, textContent }) {
-  if (dataset.value === "nan") return Infinity; // a length beyond the curve
+  if (dataset.value === "nan") return Infinity; // shown as `> 60`: a length beyond the curve
   if (dataset.value !== undefined) return dataset.value === "" ? null : Number(dataset.value);
   return textContent === "–" ? null : textContent;
 }

@@ -23,7 +23,7 @@ test("energies are log weight plus log normaliser; the entropy is in nats", () =
   near(a.entropy([0.25, 0.25, 0.25, 0.25]), Math.log(4));
 });
 
-test("a step and its context are told in words", () => {
+test("a step and its context are described in words", () => {
   assert.equal(a.inWords(turned, 0), "writing zone, reads Area 71\u202f%, Economic 24\u202f%");
   assert.equal(a.inWords(turned, 3), "ending the sentence, reads </s> 98\u202f%");
   const fixed = decoded(["zone", "</s>"], null);
@@ -32,7 +32,7 @@ test("a step and its context are told in words", () => {
   const wide = decoded(["x"], [[0.2, 0.2, 0.2, 0.2, 0.2]], { source: ["a", "b", "c", "d", "</s>"] });
   assert.equal(
     a.expectationText(wide, 0),
-    "0.20 h(a) + 0.20 h(b) + 0.20 h(c) + 0.20 h(d) + 0.20 of the others",
+    "0.20 h(a) + 0.20 h(b) + 0.20 h(c) + 0.20 h(d) + 0.20 for other words",
   );
 });
 

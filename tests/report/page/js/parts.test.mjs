@@ -12,7 +12,7 @@ import { readLink, writeLink } from "../../../../nmt/report/page/js/share.mjs";
 import { compare } from "../../../../nmt/report/page/js/tables.mjs";
 import { chosen, unmatched } from "../../../../nmt/report/page/js/translations.mjs";
 
-test("numbers have true minus signs and shares thin spaces", () => {
+test("numbers have true minus signs, percentages have thin spaces", () => {
   assert.equal(fixed(-1.005, 1), "−1.0");
   assert.equal(fixed(-0.0001, 2), "0.00");
   assert.equal(signed(2.5, 1), "+2.5");
@@ -26,7 +26,7 @@ test("numbers have true minus signs and shares thin spaces", () => {
   assert.equal(interval({ value: -2 }, 1), "−2.0");
 });
 
-test("deflated base64 comes back, beyond ASCII too", async () => {
+test("deflated base64 is unpacked, with characters beyond ASCII", async () => {
   const text = "zone économique 世界 </script>".repeat(30);
   const bytes = await inflateBytes(` ${deflateSync(text).toString("base64")}\n`);
   assert.equal(new TextDecoder().decode(bytes), text);
@@ -38,7 +38,7 @@ test("words outside a longest common subsequence are marked", () => {
   assert.deepEqual(unmatched(["a"], []), [true]);
 });
 
-test("links survive any name", () => {
+test("links keep names with any characters", () => {
   const place = { set: "a/b&c", sentence: "17", run: "x=1 & <y>", live: "future & people, 100 % <b>" };
   assert.deepEqual(readLink(writeLink(place)), place);
   assert.deepEqual(Object.keys(readLink("#length-section")), ["length-section"]);
@@ -110,7 +110,7 @@ const overview = {
 };
 const on = new Set(["e1", "s1", "s2"]);
 
-test("groups have their curve and its band, seeds a curve alone", () => {
+test("groups have a curve with a band, seeds a curve without a band", () => {
   const values = (rows) => rows.map(({ series: name, words, value, low }) => [name, words, value, low]);
   const grouped = series.scoreRows(overview, "t", "bleu", on, true);
   assert.deepEqual(values(grouped.curves), [
@@ -147,7 +147,7 @@ test("groups have their curve and its band, seeds a curve alone", () => {
   });
 });
 
-test("curves of pairs are turned to the control", () => {
+test("the difference or ratio of a pair is inverted if its first system is the control", () => {
   const ends = (kind, control, shown = on) =>
     series
       .comparedRows(overview, "t", "bleu", shown, kind, control)
@@ -167,7 +167,7 @@ test("curves of pairs are turned to the control", () => {
   assert.deepEqual(ends("difference", "s", new Set(["s1"])), []);
 });
 
-test("buckets are counted once each, shortest first, as each score counts", () => {
+test("each bucket is listed once, shortest first, with its number of sentences for the score", () => {
   const counts = (metric) =>
     series.bucketCounts(overview, "t", metric).map((row) => [row.bucket, row.sentences]);
   assert.deepEqual(counts("bleu"), [
@@ -177,7 +177,7 @@ test("buckets are counted once each, shortest first, as each score counts", () =
   assert.deepEqual(counts("bleu_no_unk"), [["1-10", 2]]);
 });
 
-test("training curves leave out what was not measured", () => {
+test("training curves leave out missing values", () => {
   const rows = series.trainingRows(overview, "train_nll_per_word", on, true);
   assert.deepEqual(
     rows.map(({ series: name, update, value }) => [name, update, value]),
@@ -189,7 +189,7 @@ test("training curves leave out what was not measured", () => {
   );
 });
 
-test("seeds share a colour and differ in dash", () => {
+test("seeds of a group have the same colour and different dashes", () => {
   const looks = series.looks(overview, 7);
   assert.equal(looks.runs.get("s1").colour, looks.runs.get("s2").colour);
   assert.notEqual(looks.runs.get("s1").variant, looks.runs.get("s2").variant);
@@ -197,7 +197,7 @@ test("seeds share a colour and differ in dash", () => {
   assert.deepEqual(series.looks(many, 7).groups.get("i"), { colour: 1, variant: 1 });
 });
 
-test("specifications hold data only as data", () => {
+test("in a specification, the text of users is only in data values and in domains of scales", () => {
   const theme = {
     text: "#000",
     grid: "#eee",
@@ -250,7 +250,7 @@ test("specifications hold data only as data", () => {
   assert.equal(training.layer.length, 2);
 });
 
-test("differences read both ways round", () => {
+test("the difference of a pair is found in both directions", () => {
   const found = pairs([{ a: "a", b: "b", delta: 2.5, low: 1, high: 4, p_corrected: 0.02, sentences: 30 }]);
   assert.equal(found.size, 2);
   assert.deepEqual(found.get("b\na"), {
@@ -275,7 +275,7 @@ test("differences read both ways round", () => {
   assert.deepEqual([0.2, 0.04, 0.004, 0.0004, null].map(stars), ["", "*", "**", "***", ""]);
 });
 
-test("a sentence is joined on as a clause, where all models know the words that takes", async () => {
+test("a sentence is appended as a clause if all models know the joining word", async () => {
   const knows = async (word) => ["and", "so", "the", "et"].includes(word);
   const join = (text, more, language, turn) => joinClause(text, more, language, turn, knows);
   assert.equal(
@@ -290,7 +290,7 @@ test("a sentence is joined on as a clause, where all models know the words that 
   assert.equal(await join(" ", "The cat.", "en", 0), "The cat.");
 });
 
-test("empty cells stay last in either order", () => {
+test("empty cells are last in both orders", () => {
   const values = [3, null, 10, -1];
   assert.deepEqual(
     [...values].sort((x, y) => compare(x, y, false)),
@@ -320,7 +320,7 @@ test("translations are filtered by length and text, and sorted", () => {
   assert.deepEqual(ids({ most: 35, least: 0 }), [1, 2, 3]);
 });
 
-test("cells fill the room between eight and twenty-eight pixels, long sentences in smaller letters", () => {
+test("cells of 8 to 28 pixels fill the width; long sentences have smaller letters", () => {
   const words = (count) => Array(count).fill("word");
   assert.equal(layout(words(5), words(7), 1000).cell, 28);
   const { width, font } = layout(words(37), words(37), 507);

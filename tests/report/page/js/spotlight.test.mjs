@@ -13,12 +13,12 @@ const curves = [
   ...curve("falls a little", [30, 28, 26]),
 ];
 
-test("the highest, the lowest and those that lose most are in colour", () => {
+test("the best curve, the worst, and the two that get worse most are in colour", () => {
   assert.deepEqual(chosen(curves), ["good", "bad", "falls", "falls a little"]);
   assert.deepEqual(chosen(curves, false).slice(0, 2), ["bad", "good"]);
 });
 
-test("few lines keep their looks, of many the others are grey until they are switched on", () => {
+test("few lines keep their looks; of many, only those that are switched on have a colour", () => {
   const look = () => ({ colour: 3, variant: 1 });
   const few = spotlight(["a", "b"], ["a"], look);
   assert.ok(few.lit("b"));
@@ -36,7 +36,7 @@ test("few lines keep their looks, of many the others are grey until they are swi
   assert.deepEqual(names.filter(many.lit), ["s0", "s5"]);
 });
 
-test("of many lines without a curve the first are in colour", () => {
+test("if there are no curves, the first eight names are in colour", () => {
   const names = Array.from({ length: MANY + 1 }, (_, i) => `s${i}`);
   const without = spotlight(names, chosen([]), () => ({ colour: 3, variant: 1 }));
   assert.deepEqual(names.filter(without.lit), names.slice(0, MANY));

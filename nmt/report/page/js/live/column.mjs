@@ -1,5 +1,5 @@
 // Shows one model's translation: its words and numbers, a picture of the attention or of the fixed vector,
-// and one step.
+// and the details of one step.
 
 import { entropy, expectationText, inWords, largest, mean, totals } from "../alignment.mjs";
 import { LEAST, SHOWN, runnerRows, weightRow } from "../bars.mjs";

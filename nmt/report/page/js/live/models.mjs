@@ -30,7 +30,7 @@ class LiveModel {
     return this;
   }
 
-  /** {words, known} of a text. */
+  /** {words, known} of a text: its words, and for each word whether the model knows it. */
   read(text) {
     return this.ask({ kind: "read", text });
   }

@@ -1,5 +1,5 @@
-// Products of typed arrays. A matrix is {data, columns}; several vectors are consecutive in one array.
-// K rows; n entries per row of the input, m entries per row of the output. Sums are computed in 64 bits.
+// Products of typed arrays. A matrix is {data, columns}. An array has K vectors one after the other: of n
+// entries in the input, of m entries in the output. Sums are computed in 64 bits.
 
 /** x Wᵀ + bias: x (K, n), W (m, n), bias (m) or null -> (K, m). */
 export function linear(x, { data, columns: n }, bias = null) {
@@ -11,7 +11,7 @@ export function linear(x, { data, columns: n }, bias = null) {
   return out;
 }
 
-/** Computes two entries of four rows at a time, so that it uses each number that it reads several times.
+/** Computes two entries of four rows at a time, so that each number is read once for several products.
  * If fewer than four rows remain, the last row is repeated. */
 function fourRows(x, W, n, m, bias, k, out) {
   const last = x.length / n - 1;
@@ -71,7 +71,7 @@ function oneRow(x, W, n, m, bias, out) {
     let d = 0;
     let j = 0;
     for (; j < whole; j += 4) {
-      // four independent sums
+      // four sums that the processor can compute in parallel
       a += W[row + j] * x[j];
       b += W[row + j + 1] * x[j + 1];
       c += W[row + j + 2] * x[j + 2];
@@ -84,7 +84,7 @@ function oneRow(x, W, n, m, bias, out) {
 
 export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
-/** Math.tanh to within 1e-15, in a third of its time. */
+/** Differs from Math.tanh by at most 1e-15, and takes a third of the time. */
 export const tanh = (x) => 1 - 2 / (1 + Math.exp(2 * x));
 
 /** Rows of a matrix (V, n): ids (K) -> (K, n). */

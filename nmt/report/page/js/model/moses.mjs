@@ -1,7 +1,7 @@
 // Text to words and back, like Moses (nmt/text/tokenise.py with sacremoses). The classes of characters and
 // the words that keep their full stop come with the model.
 
-/** White space of Python's `re` and `str.split`, inside a class of a regular expression. */
+/** White space of Python's `re` and `str.split`, for use between the brackets of a regular expression. */
 export const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
 const SPACES = new RegExp(`[${SPACE}]+`, "gu");
@@ -13,7 +13,7 @@ const splitWords = (text) => text.split(SPACES).filter((word) => word !== "");
 /** Python's `str.strip()`. */
 const strip = (text) => text.replace(EDGES, "");
 
-/** The inside of a class of a regular expression, from code points [first, last, first, last, ...]. */
+/** Ranges of code points [first, last, first, last, ...] for a regular expression: [97, 122] -> a-z. */
 function classOf(ranges) {
   let inside = "";
   for (let i = 0; i < ranges.length; i += 2)
@@ -133,7 +133,7 @@ export function tokeniser(rules) {
   }[{ en: "en", fr: "romance", it: "romance" }[language] ?? "other"];
   const marks = classOf(rules.marks);
   const emoji = "(?:[\\xa9\\xae\\u203c-\\u3299\\u{1f000}-\\u{1faff}][\\u{1f3fb}-\\u{1f3ff}]?)";
-  // What a reader sees as one character, and the private characters that replace it temporarily.
+  // Sequences that look like one character, and private-use characters, which stand for them temporarily.
   const cluster = new RegExp(
     `[\\u{1f1e6}-\\u{1f1ff}]{2}|${emoji}(?:\\u200d${emoji})+|${emoji.replace("]?)", "])")}|[0-9#*]\\u20e3` +
       `|[^\\p{L}\\p{N}_${SPACE}${marks}\\u200c\\u200d][${marks}]+|[\\u{f0000}-\\u{10ffff}]`,
@@ -149,7 +149,7 @@ export function tokeniser(rules) {
   const replaced = (text, list) =>
     list.reduce((said, [pattern, replacement]) => said.replace(pattern, replacement), text);
 
-  /** A full stop is a word of its own except after abbreviations and initials, and before a small letter. */
+  /** Makes full stops separate words, except after abbreviations and initials, and before a small letter. */
   function fullStops(text) {
     const tokens = splitWords(text);
     tokens.forEach((token, i) => {
@@ -166,7 +166,7 @@ export function tokeniser(rules) {
     return tokens.join(" ");
   }
 
-  /** Removes joiners at the ends of a word, except one after a vowel killer. */
+  /** Removes zero-width joiners at both ends of a word, except one after a vowel killer (virama). */
   function withoutOuterJoiners(token) {
     const start = token.replace(JOINERS, "");
     const word = start.replace(JOINERS_AT_END, "");
@@ -203,8 +203,8 @@ export function tokeniser(rules) {
   };
 }
 
-/** Code points of Chinese, Japanese and Korean characters, which have no spaces between them:
- * [first, last]. */
+/** Code points of Chinese, Japanese and Korean characters, as ranges [first, last]. Words of these
+ * characters are joined without spaces, except in Korean. */
 const CJK = [
   [4352, 4607],
   [11904, 42191],

@@ -1,5 +1,5 @@
-// The network of both models (nmt/layers), for one sentence: annotations of the source, then words in turn.
-// S source length, K hypotheses, H state, A annotation, E embedding, N alignment, M maxout, V vocabulary.
+// The network of both models (nmt/layers) for one sentence: it encodes the source, then predicts words.
+// Sizes: S source, K hypotheses, H state, A annotation, E embedding, N alignment, M maxout, V vocabulary.
 
 import { linear, logSumExp, rowsOf, sigmoid, tanh, transposed } from "./linear.mjs";
 
@@ -57,7 +57,7 @@ function nextState({ U_gates, U }, state, given) {
   return next;
 }
 
-/** The states (S, H) of a gated network that starts from zeros and reads projected words (S, 3H). */
+/** The states (S, H) of a gated network that starts from zeros and reads W e + bias of each word (S, 3H). */
 function readWords(unit, projected, reverse) {
   const H = unit.U.columns;
   const S = projected.length / (3 * H);
@@ -74,8 +74,8 @@ function readWords(unit, projected, reverse) {
 /** RNNencdec or RNNsearch, from its tensors by their names in a checkpoint. */
 export class Network {
   /**
-   * @param about {scoring: null without attention, state_input: "previous" (the paper as printed) or
-   * "current"}
+   * @param about {scoring: null without attention, state_input: the word from which s_i is computed,
+   * "previous" (y_{i-1}, as printed in the paper) or "current" (y_i)}
    * @param tensors matrices {data, columns} and vectors
    */
   constructor({ scoring, state_input: stateInput }, tensors) {
@@ -105,7 +105,7 @@ export class Network {
   encode(source) {
     const S = source.length;
     const words = rowsOf(this.sourceTable, source);
-    // (S, H) each
+    // (S, H) for each direction
     const states = this.readers.map((unit, n) => readWords(unit, linear(words, unit.W, unit.bias), n === 1));
     const H = states[0].length / S;
     const A = H * states.length;
@@ -121,7 +121,7 @@ export class Network {
     return { annotations: { data: annotations, columns: A }, across, keys, summary };
   }
 
-  /** s_0 = tanh(W_s summary + b), and zeros for y_0: {hidden: s_{i-1} (K, H), word: embeddings (K, E)}. */
+  /** The first state: {hidden: s_0 = tanh(W_s summary + b) (1, H), word: embedding of y_0, zeros (1, E)}. */
   initial({ summary }) {
     return {
       hidden: linear(summary, this.decoder.W_s, this.decoder.bias_s).map(tanh),
@@ -129,8 +129,8 @@ export class Network {
     };
   }
 
-  /** Log-probabilities (K, V) of the words y_i; and the contexts c_i (K, A), with the weights α_ij (K, S) and
-   * log Z_i (K). */
+  /** Returns {scores, attended}: log-probabilities (K, V) of the words y_i; contexts c_i (K, A), weights α_ij
+   * (K, S) and log Z_i (K). */
   step(state, memory) {
     const attended = this.attends
       ? this.attend(state.hidden, memory)
@@ -140,7 +140,7 @@ export class Network {
 
   /** c_i = Σ_j α_ij h_j, α_i = softmax over j of score(W_a s_{i-1}, U_a h_j) (section 3.1). */
   attend(hidden, { across, keys }) {
-    // scores, overwritten below
+    // the scores e_ij, which the loop turns into weights
     const weights = this.score(linear(hidden, this.context.W_a), keys, this.context["scoring.v"]);
     const S = across.columns;
     const K = weights.length / S;
@@ -165,8 +165,8 @@ export class Network {
     return { contexts, weights: null, logNormaliser: null };
   }
 
-  /** t_i (K, M): the larger of entries 2j, 2j + 1 of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b (appendix
-   * A.2.2). */
+  /** t_i (K, M): entry j is the larger of entries 2j and 2j + 1 of U_o s_{i-1} + V_o E y_{i-1} + C_o c_i + b
+   * (appendix A.2.2). */
   maxout({ hidden, word }, contexts) {
     const { U_o, V_o, C_o, bias } = this.readout;
     const [fromState, fromWord, fromContext] = [

@@ -62,8 +62,8 @@ export function* beamSearch(network, source, settings, prefix = []) {
   }
 }
 
-/** A word of a translation: {id, logProbability, others: [{word, total}] the most probable other symbols,
- * weights (S) or null, logNormaliser}, from the result of a step with K hypotheses, after hypothesis k. */
+/** Describes the symbol `id` that a step with K hypotheses adds to hypothesis k: {id, logProbability, weights
+ * (S) or null, logNormaliser, others: the most probable other symbols, [{word, total}]}. */
 function stepOf({ scores, attended: { weights, logNormaliser } }, K, k, id) {
   const row = (values) => values.subarray((k * values.length) / K, ((k + 1) * values.length) / K);
   const own = row(scores);

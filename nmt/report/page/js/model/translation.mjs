@@ -6,12 +6,12 @@ import { Network } from "./network.mjs";
 import { beamSearch } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
-// a source word counts as not read if its weights, summed over the target words, are below this value
+// a source word counts as not read if the sum of its weights over the target words is below this value
 const LEAST_READ = 0.2;
 
 /** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line
- * of JSON, then a signed byte for every entry of the matrices, then 32 bits for the scale of every row of
- * a matrix and for every entry of the vectors. `about.tensors` has names and shapes in that order. */
+ * of JSON, then a signed byte for every entry of the matrices, then 32-bit floats: the scale of every row
+ * of a matrix, and every entry of a vector. `about.tensors` has names and shapes in that order. */
 export function readModel(bytes) {
   const end = bytes.indexOf("\n".charCodeAt(0)) + 1;
   const about = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
@@ -97,7 +97,7 @@ class TrainedModel {
         ? replacement(weights[i], words, dictionary)
         : word,
     );
-    // p of each word / largest p of its step, at most 1
+    // the probability of each word, divided by the largest probability at its step
     const expected = perWord(logProbabilities.map((p, at) => Math.min(0, p - others[at][0].total))).map(
       Math.exp,
     );
@@ -148,7 +148,7 @@ function wordWeights(weights, sourceSizes, targetSizes) {
   });
 }
 
-/** The source word of largest weight, `</s>` left out, or its translation. */
+/** The source word with the largest weight, except `</s>`; or its translation, if the dictionary has one. */
 function replacement(weights, words, dictionary) {
   const word = words[weights.indexOf(Math.max(...weights.slice(0, -1)))];
   return dictionary && Object.hasOwn(dictionary, word) ? dictionary[word] : word;

@@ -31,7 +31,7 @@ class WordVocabulary {
     return SPECIAL[id] ?? this.words[id - SPECIAL.length];
   }
 
-  /** Words that ids spell, with the number of ids of each. */
+  /** The words that ids spell, each with the number of its ids. */
   spelt(ids) {
     return ids.map((id) => [this.symbol(id), 1]);
   }
@@ -80,7 +80,7 @@ class BpeVocabulary {
     return SPECIAL[id] ?? (this.text(this.subwords[id - SPECIAL.length]) || START);
   }
 
-  /** Words that ids spell, with the number of ids of each; U+FFFD for bytes that are no character. */
+  /** The words that ids spell, each with the number of its ids; U+FFFD for bytes that are no character. */
   spelt(ids) {
     const subword = (id) => this.subwords[id - SPECIAL.length];
     const starts = (i) => i === 0 || ids[i] < 2 || ids[i - 1] < 2 || subword(ids[i]).startsWith(START);
@@ -103,7 +103,7 @@ class BpeVocabulary {
   }
 }
 
-/** The byte of each printable symbol in byte-level models: a printable byte is its own symbol. */
+/** Maps symbols to bytes. Byte-level models have a printable symbol for each byte: itself, if printable. */
 function byteOfSymbol() {
   const printable = (byte) =>
     (byte >= 33 && byte < 127) || (byte >= 161 && byte < 173) || (byte >= 174 && byte < 256);

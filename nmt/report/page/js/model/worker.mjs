@@ -1,5 +1,5 @@
-// Runs one model in its own thread, so that the page never waits for it. A message is {kind, ...} with a
-// port for its answer: {answer}, or {error}; {steps, words} is the progress of a translation.
+// Runs one model in its own thread, so that the page never waits for it. A message {kind, ...} comes with
+// a port. The worker sends to it {answer} or {error}, and {steps, words} as the progress of a translation.
 
 import { inflateBytes } from "../data.mjs";
 import { readModel } from "./translation.mjs";
