@@ -336,7 +336,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
 
     Args:
         rate: error rate of sentences with up to `SHORT` words.
-        loss: share of the BLEU at `LONG` words that additional errors remove.
+        loss: additional errors lower the BLEU at `LONG` words by this share.
     """
     generator = np.random.default_rng(1)
     vocabulary = 1 / np.arange(1, 3001)

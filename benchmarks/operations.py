@@ -71,7 +71,7 @@ class Operations(TorchDispatchMode):
 def operations(size: Size, args: argparse.Namespace) -> Iterable[Line]:
     """Measures each operation of a fused update and of searches with a beam of 12.
 
-    The last line of a workload compares its time with a limit. The limit is the time of the matrix products,
+    The last line of a workload compares its time with a lower bound: the time of the matrix products,
     plus the time of a memory copy that reads and writes as many bytes as all other operations. The time outside
     of operations is spent in Python and autograd.
     """

@@ -50,7 +50,7 @@ def probe(run: str, sentences: int = 2000, positions: int = 20) -> list[dict[str
 
     Args:
         run: a run folder or a checkpoint.
-        sentences: number of training sentences; a quarter as many sentences test the probes.
+        sentences: number of sentences to train the probes; a quarter as many others test them.
         positions: number of positions to probe, beginning with the first word.
     """
     model = nmt.load(run)

@@ -74,8 +74,8 @@ def train(setting: Setting, findings: Findings) -> None:
 def ddp(setting: Setting, findings: Findings) -> None:
     """Checks that DDP with one rank (NCCL on a GPU) gives the same bits as training without DDP.
 
-    The check does not use `trainer=ddp`, because its gradients are views of DDP's buckets, and the rounding of
-    the gradient norm depends on where the views begin. With `--rehearse` (on a CPU), DDP rounds some updates
+    The check does not use `trainer=ddp`, which makes the gradients views of DDP's buckets. The rounding of the
+    gradient norm would then depend on where the views begin. With `--rehearse` (on a CPU), DDP rounds some updates
     differently, so the check allows a tolerance.
     """
     strategies = {"alone": "auto", "ddp": "ddp_find_unused_parameters_false"}

@@ -35,7 +35,7 @@ def gradients(setting: Setting, findings: Findings) -> None:
             expected = gradients_of(plain, words)
             for bf16 in (False, True):
                 net = setting.net(scoring=scoring, kernels=False)
-                backend_of(net).steps = steps  # without a fallback, so errors of kernels are raised
+                backend_of(net).steps = steps  # bypasses the fallback: a kernel's error is raised
                 fused = setting.trainer(net, bf16=bf16)
                 share, worst = furthest(gradients_of(fused, words), expected)
                 name = f"{scoring} {PRECISIONS[bf16]} S={length}: {worst}"

@@ -124,7 +124,7 @@ class Job:
         return available if self.devices < 0 else min(self.devices, available)
 
     def start(self, gpus: list[str], n_jobs: int) -> None:
-        """Starts the process on these GPUs, with an equal share of the cores if `n_jobs` jobs run at a time."""
+        """Starts the process on these GPUs, with 1/`n_jobs` of the cores."""
         log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus = gpus

@@ -112,7 +112,7 @@ def check_together(config: Config) -> None:
     if model.alignment is None and scoring:
         raise InputError(f"scoring={scoring}: {title} has no attention; leave out scoring")
     if model.alignment is None and class_name(attention) not in ("", "Attention"):
-        raise InputError(f"attention={attention}: {title} has no attention; leave out attention")
+        raise InputError(f"attention={attention}: {title} does not attend; leave out attention=")
     if model.alignment is not None and not scoring:
         raise InputError(f"scoring=none: {title} needs a scoring, such as scoring=additive")
     edges = list(config.evaluation.edges or ())

@@ -115,7 +115,7 @@ def _checksum(folder: Path, facts: Facts) -> str:
 def write_rows(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
 ) -> pa.Table:
-    """Writes batches of rows to a folder with a progress bar, and returns the rows memory-mapped."""
+    """Writes batches of rows to a folder, showing a progress bar, and returns a memory-mapped table."""
     with (
         Stage(title, unit="pair") as stage,
         pa.OSFile(str(folder / ROWS), "wb") as file,

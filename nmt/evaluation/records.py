@@ -124,7 +124,7 @@ def system_record(
 
 
 def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[int]:
-    """Counts the BLEU statistics (10) of a hypothesis against all references of the sentence."""
+    """Counts the ten BLEU statistics of a hypothesis against all references of the sentence."""
     references = [sentence["reference"], *sentence.get("more_references", [])]
     statistics: list[int] = sentence_statistics(hypothesis, *references).tolist()
     return statistics

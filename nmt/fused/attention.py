@@ -18,8 +18,8 @@ from torch import Tensor
 from nmt.layers import Additive
 from nmt.layers.precision import accumulate_dtype
 
-# Number of entries in the buffer of `Sigmoids`. On a CPU this is the number per thread, so that the part of
-# each thread fits into the cache of its core.
+# Number of entries in the buffer of `Sigmoids`. On a CPU, each thread has this number of entries, which fit into
+# the cache of its core.
 BUFFER_ENTRIES, BUFFER_ENTRIES_GPU = 2**17, 2**27
 # For |x| up to this bound, e^2x neither overflows nor underflows.
 BOUNDS = {torch.float32: 40.0, torch.float64: 350.0}

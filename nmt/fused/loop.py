@@ -183,8 +183,8 @@ class GatedUnitFunction(Function):
 def by_step(*tensors: Tensor) -> list[Tensors]:
     """Splits each tensor into its steps, which are dimension -3.
 
-    Call it before the loop, because each `tensor[i]` in the loop would take as long as an operation on
-    a few hundred entries.
+    Call it before the loop. Indexing `tensor[i]` in the loop is slow: it takes as long as an operation on a
+    few hundred entries.
     """
     return [tensor.unbind(-3) for tensor in tensors]
 

@@ -67,7 +67,7 @@ class Model:
         return f"<{self.config.name}, {', '.join(map(str, self.checkpoints))}>"
 
     def detokenise(self, words: Words) -> str:
-        """Joins words of the target language to ordinary text."""
+        """Joins words of the target language into ordinary text."""
         return tokenisers(self.config.data, self.config.tokenizer)[1].detokenise(words)
 
     @overload

@@ -143,7 +143,7 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Eva
 
     Args:
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
-        translate: translates a test set, like `translate_set` with a given model.
+        translate: function that translates a test set, such as `translate_set` with its model already bound.
     """
     stress = config.stress
     resamples = config.evaluation.resamples

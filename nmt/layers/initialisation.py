@@ -4,7 +4,7 @@ Models with larger initial values learn alignments in fewer updates.
 
 Recurrent matrices are always orthogonal. Biases are 0, except the forget bias of an LSTM, which is 1.
 
-`paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0. All other weights and the embeddings ~ N(0, 0.01²).
+`paper`: W_a, U_a ~ N(0, 0.001²), v_a = 0. The remaining weights and the embeddings ~ N(0, 0.01²).
 
 `glorot`: embeddings ~ N(0, 0.3²), all other weights from `xavier_uniform_`. Gates and readouts then
 have useful gradients from the first update on.

@@ -81,7 +81,7 @@ def has_kernel(parameters: list[Tensor], options: dict[str, Any]) -> bool:
 
 
 def make_schedule(optimizer: Optimizer, config: OptimizerConfig, updates: int) -> LRScheduler:
-    """Returns the learning-rate schedule. Raises InputError like `make_optimizer`."""
+    """Returns the learning-rate schedule; raises InputError if it cannot be created."""
     own = dict(config.schedule)
     target = own.pop("_target_", None)
     with errors_naming(f"optimizer.schedule._target_={target}"):

@@ -189,8 +189,8 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     """Tells whether the configuration of a run has the wanted values.
 
     Args:
-        where: for each key, the accepted value or values. A class may be given without its module.
-        default: accepted values for keys that `where` lacks. A key of `default` that the run lacks is ignored.
+        where: for each key, the accepted value or values. A value that names a class may omit the module.
+        default: accepted values of the keys that are not in `where`; keys that the run does not have are ignored.
     """
     members = len((run.results.get("sources") or {}).get("others") or []) + 1
     known = {**run.flat, "system": run.results.get("model"), "members": members}

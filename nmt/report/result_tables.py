@@ -255,7 +255,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
 
 
 def bleu_by_length(comparison: Comparison) -> str:
-    """Formats BLEU by length on the first test set for a terminal; empty if there is no test set."""
+    """Returns BLEU by length on the first test set as a text table, or "" if there is no test set."""
     if not comparison.sets:
         return ""
     name = comparison.sets[0]
@@ -266,7 +266,7 @@ def bleu_by_length(comparison: Comparison) -> str:
 
 
 def names_of(runs: Iterable[str]) -> str:
-    """Joins names for a title; if there are more than four, the first three and the number of others."""
+    """Joins names for a title; of more than four, it names three and counts the others."""
     names = list(runs)
     *first, last = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
     return f"{', '.join(first)} and {last}" if first else last

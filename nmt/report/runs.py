@@ -41,7 +41,7 @@ class FinishedRun:
     kept: dict[str, list[Record]] = field(default_factory=dict, repr=False)  # alignments, by set
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # original name of each renamed test set
-    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; default if missing
+    scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; else the default
 
     @property
     def external(self) -> bool:

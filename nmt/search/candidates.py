@@ -176,7 +176,7 @@ def _stripes(vocabulary: int, device: torch.device) -> Stripes:
 
 
 def _best(candidates: Continuations, widths: np.ndarray) -> Continuations:
-    """Returns the `widths` (B,) best candidates of each sentence, best first."""
+    """Returns the best candidates of each sentence, best first; `widths` (B,) has their number."""
     width = int(widths.max())
     costs = -candidates.totals
     if width < costs.shape[1]:  # drop candidates worse than the `width`-th, keep its ties

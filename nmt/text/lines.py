@@ -96,7 +96,7 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def batches_of_lines(stream: BinaryIO, most: int) -> Iterator[list[str]]:
-    """Yields lists of at most `most` lines of a stream, as soon as these lines are read.
+    """Yields lists of up to `most` lines of a stream, as soon as these lines are read.
 
     If a line is faulty, yields the lines before it and then raises the error.
 

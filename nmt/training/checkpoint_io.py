@@ -24,7 +24,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self._state: Any = None  # update, loop progress and keys of the last checkpoint
+        self._state: Any = (
+            None  # number of the update, progress of the loops, and keys of the last checkpoint
+        )
         self._written: Path | None = None
 
     def save_checkpoint(

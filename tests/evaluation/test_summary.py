@@ -138,7 +138,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     compute_statistics({"mine": records[:21], "other": records[21:]}, score, shown=True)
     stored = [record["statistics"]["chrf"] for record in records]
     np.testing.assert_array_equal(stored, expected)
-    minutes = len(records) / 5 / shared_cores()  # the fake clock shows a minute for five sentences
+    minutes = len(records) / 5 / shared_cores()  # on the fake clock, five sentences take a minute
     assert f"chrF of {len(records)} sentences: about {minutes:.0f} minutes" in caplog.text
     caplog.clear()
     compute_statistics({"mine": records}, score, shown=True)

@@ -50,7 +50,7 @@ def applied(
 ) -> tuple[TrainConfig, list[str]]:
     """Returns the configuration of a command that starts from a checkpoint, and the overrides to record.
 
-    `composed` are the overrides that Hydra gets. By default it gets all `overrides`, as in the command.
+    `composed` are the overrides that Hydra composes; by default, all `overrides`.
     """
     typed = overrides if composed is None else composed
     with composing(command, typed, return_hydra_config=True) as whole:

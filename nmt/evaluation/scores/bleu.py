@@ -39,7 +39,7 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
         references: tokens of each reference. The closest length is used as the reference length.
 
     Returns:
-        (10,) int64: 4 numbers of matches, 4 numbers of n-grams, hypothesis length, reference length.
+        (10,) int64: matching 1- to 4-grams, all 1- to 4-grams, hypothesis length, reference length.
 
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]

@@ -1,4 +1,4 @@
-"""Runs the page's JavaScript in Node, to compare its model with PyTorch."""
+"""Runs the page's JavaScript in Node, to compare the model in the page with the same model in PyTorch."""
 
 from __future__ import annotations
 

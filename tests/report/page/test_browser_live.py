@@ -148,7 +148,7 @@ def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> Non
     assert len(text.split()) > 2
     rows = live.locator("#live-table tbody tr")
     assert rows.last.locator("th").inner_text() == str(len(text.split()))
-    # Columns: nats per word of each model, and the number of words that RNNsearch did not read
+    # Columns: nats per word of each model, and the number of source words with almost no attention in RNNsearch
     assert rows.last.locator("td").count() == 3
     count = rows.count()
     translated_after(live, lambda: live.click("#live-shorter"))
