@@ -56,7 +56,7 @@ def test_an_object_in_a_checkpoint_is_not_unpickled(checkpoint):
 @pytest.mark.parametrize(
     ("section", "key", "value", "named"),
     [
-        ("data", "title", "${oc.env:HOME}", "data.title: .* interpolation"),
+        ("data", "title", "${oc.env:HOME}", "data.title=.* interpolation"),
         ("data", "mirror", "here", "its configuration is refused"),
         ("data", "batch_size", "many", "its configuration is refused"),
     ],
