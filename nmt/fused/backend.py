@@ -52,7 +52,7 @@ class Backend:
     def run(
         self, example: Tensor, compute: Callable[..., Result], *arguments: Any, **options: Any
     ) -> Result:
-        """Returns `compute(steps, *arguments, **options)`. The device and dtype of `example` determine `steps`.
+        """Returns `compute(steps, *arguments, **options)`, with `steps` for the device and dtype of `example`.
 
         If a kernel fails, `compute` is called again with the PyTorch functions, so it must not change its
         arguments. There are no kernels for float64, which gradient checks use.

@@ -68,7 +68,7 @@ class FusedOutput(Output):
     def _rows(
         self, readout: Tensor, target: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Returns the readouts (R, M), the words (R) and their weights (R). The weights are None if all are 1.
+        """Returns the readouts (R, M), the words (R) and their weights (R), which are None if all weights are 1.
 
         On a CPU, a boolean index removes padded positions. On a GPU such an index would synchronize, so
         padded positions have weight 0 instead.

@@ -71,7 +71,7 @@ class ForwardEncoder(Encoder):
     def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the annotations (B, S, H) and summary (B, H) of source ids (B, S) with mask (B, S)."""
         (states,) = self.states(source, mask)
-        return states, states[:, -1]  # the last word's state, because padding does not change it
+        return states, states[:, -1]  # →h_Tx, because padding does not change the state
 
 
 class BidirectionalEncoder(Encoder):

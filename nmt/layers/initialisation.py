@@ -10,8 +10,8 @@ Recurrent matrices are always orthogonal. Biases are 0, except the forget bias o
 have useful gradients from the first update on.
 
 `wide`: like `glorot`, but embeddings ~ N(0, 1). Each annotation then depends mostly on its own word, so
-attention falls on the source word that is being translated instead of the next word. But `wide` loses BLEU
-on real text, where training hardly changes the large embeddings of rare words. docs/results.md has the numbers.
+attention falls on the source word that is being translated instead of the next word. But embeddings of rare
+words then change less in training, relative to their size, and `wide` loses BLEU on real text (docs/results.md).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class LocalAttention(Attention):
 
     def centre(self, state: Tensor, mask: Tensor) -> Tensor:
         """Returns p_i (B, K) between 0 and T_x, for `state` (B, K, H) and the source mask (B, S)."""
-        dtype = accumulate_dtype(state.dtype)  # bfloat16 is too coarse for positions
+        dtype = accumulate_dtype(state.dtype)  # bfloat16 has steps of 0.25 for positions near 50
         with torch.autocast(state.device.type, enabled=False):
             features = torch.tanh(linear(state.to(dtype), self.W_p.to(dtype)))
             return mask.sum(1, keepdim=True) * torch.sigmoid(features @ self.v_p.to(dtype))

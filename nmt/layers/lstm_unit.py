@@ -1,6 +1,6 @@
 """Long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al., 2000).
 
-Bahdanau, Cho and Bengio (2015) use `nmt.layers.gated_unit.GatedUnit` instead. There are no peephole connections.
+Bahdanau, Cho and Bengio (2015) use `nmt.layers.gated_unit.GatedUnit` instead. This LSTM has no peepholes.
 
 Sizes: H state, A annotation (context). Stacked matrices have blocks for i, f, o and g of `LstmUnit`, in this order.
 """

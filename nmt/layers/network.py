@@ -1,4 +1,4 @@
-"""The complete network. It computes the likelihood of target ids, and the steps of a beam search.
+"""The complete network, which computes the likelihood of target ids and the steps of a beam search.
 
 Sizes: B batch, S source length, T target length, K hypotheses per sentence, M maxout units, V vocabulary.
 """

@@ -1,7 +1,7 @@
 """Scoring functions, which compute how well each annotation matches a query (the paper's A.1.2, and other papers).
 
 A scoring function is a module `(query (B, K, Q), keys (B, S, N)) -> scores (B, K, S)`. Its
-constructor takes the sizes Q and N. It must define `forward`, which gets no mask. The class
+constructor takes the sizes Q and N. It needs only the method `forward`, which gets no mask. The class
 attribute `projections` says which inputs `Attention` projects before it calls the module:
 
     projections = ("query", "keys")    the default: q = W_a s, k = U_a h, both of size `alignment`

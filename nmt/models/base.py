@@ -45,7 +45,7 @@ class Translator(pl.LightningModule, ABC):
         network: the `nmt.layers.Network`. Translation needs only this attribute.
         graphs: the CUDA graphs that compute the training loss.
         vocabularies: the source and target vocabulary, from the data module or a checkpoint.
-        way: whether updates use Triton kernels and CUDA graphs. `choose_way` sets this attribute.
+        way: whether updates use Triton kernels and CUDA graphs; None until `choose_way` or a checkpoint sets it.
         kernels_failed: whether a kernel failed in the run that saved the loaded checkpoint.
         description: further entries that a checkpoint stores under the key `nmt`.
     """
@@ -176,7 +176,7 @@ class Translator(pl.LightningModule, ABC):
         return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
 
     def choose_way(self) -> Way:
-        """Chooses whether updates on a GPU use Triton kernels and CUDA graphs. All ranks make the same choice.
+        """Chooses for all ranks whether updates on a GPU use Triton kernels and CUDA graphs.
 
         A resumed run uses the choice in its checkpoint, if the configuration allows this choice. In a
         new run, rank 0 times all allowed combinations on a batch of medium length.

@@ -9,9 +9,10 @@ The entry `hyper_parameters` has the configuration (`config`) and the vocabulary
     initial                               entry `initial_checkpoint` of results.json; None if the weights were new
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
     outcome                               `train`, `valid` and `history` of results.json
-    dictionary                            a target word for each source word; None without attention or with subwords
+    dictionary                            translations of source words; None without attention or with subwords
 
-Only the best checkpoint of a finished run has `outcome` and `dictionary`. All values have standard Python types.
+Of a finished run, only the best checkpoint (without one, the last) has `outcome` and `dictionary`. All values
+have standard Python types.
 """
 
 from __future__ import annotations

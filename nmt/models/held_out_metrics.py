@@ -1,4 +1,4 @@
-"""The metrics of a validation or test. They do not depend on the number of devices.
+"""The metrics of a validation or test, which do not depend on the number of devices.
 
 Sizes: B batch, S source length, T target length.
 """

@@ -123,7 +123,7 @@ def make_attention(model: ModelConfig, annotation: int) -> Attention:
 def make(
     where: str, section: dict[str, Any] | None, default: type[nn.Module], *args: Any, **options: Any
 ) -> Any:
-    """Calls the class that a section names in `_target_`. The section's other keys are keyword arguments."""
+    """Calls the class of a section (see `named_class`). The section's other keys are keyword arguments."""
     own = dict(section or {})
     chosen = named_class(where, section, default)
     own.pop("_target_", None)

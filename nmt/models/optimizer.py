@@ -99,7 +99,7 @@ def constant(optimizer: Optimizer, warmup: int = 0) -> LambdaLR:
 def linear(
     optimizer: Optimizer, updates: int, warmup: int = 0, decay_from: float = 0.0
 ) -> LambdaLR:
-    """Keeps `optimizer.lr` for the first fraction `decay_from` of the updates, then decays linearly to 0."""
+    """Keeps `optimizer.lr` for the first fraction `decay_from` of the updates, then decays linearly to 0 at the end."""
     if updates < 1:
         raise ValueError("needs the number of updates; set trainer.max_steps or trainer.max_epochs")
     start = max(decay_from * updates, warmup)

@@ -179,7 +179,7 @@ def _floor(steps: float) -> int:
 
 
 def _open_slots(totals: np.ndarray) -> np.ndarray:
-    """Returns the slots (B, K') of the open hypotheses of each sentence, padded with empty slots."""
+    """Returns the slots (B, K') of the open hypotheses of each sentence, ascending, padded with empty slots."""
     is_open = totals > -np.inf
     return np.argsort(~is_open, axis=1, kind="stable")[:, : is_open.sum(1).max()]
 

@@ -204,7 +204,7 @@ def test_kernels_stay_after_a_lack_of_memory(on_cpu):
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Returns wrong(name, place), which makes kernel `name` multiply its argument number `place` by 1.2."""
+    """Returns wrong(name, place), which makes kernel `name` multiply its argument at index `place` by 1.2."""
 
     def replace(name, place):
         pytest.importorskip("triton", reason="Triton is not installed")

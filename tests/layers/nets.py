@@ -75,7 +75,7 @@ def make(
     """Makes a network with large weights and nonzero biases; they are the same for each `recurrence`.
 
     Args:
-        steps: module that computes the steps of a fused network instead of kernels.
+        steps: module that computes the steps of a fused network on any device.
     """
     torch.manual_seed(3)
     net = Net(scoring, state_input, **options)

@@ -101,7 +101,7 @@ def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
 
 
 def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch, caplog):
-    """Only the network gives up its kernels. The kernel of the optimizer did not fail, so it is kept."""
+    """Only the network gives up its kernels. The optimizer keeps its own, so that updates stay identical to the bit."""
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
     caplog.set_level(logging.INFO)

@@ -71,7 +71,7 @@ class LossGraphs:
         return LossGraphs, (self.enabled, self.rehearse)
 
     def clear(self) -> None:
-        """Drops all graphs and their memory. Later losses capture new graphs.
+        """Drops all graphs and their memory, so that later losses capture new graphs.
 
         Call it before and after each `fit`, because Lightning then frees cuBLAS workspaces that the graphs use.
         """

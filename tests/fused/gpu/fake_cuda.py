@@ -1,4 +1,4 @@
-"""A fake GPU that computes nothing. It records launches, and copies that would block the CPU.
+"""A fake GPU that computes nothing, but records launches, and copies that would block the CPU.
 
 Tensors have shapes, types and devices but no content (`FakeTensorMode`). Reading content raises an error,
 except that `item`, `float` and `bool` return 1. Operations on tensors of different devices raise an error, too.

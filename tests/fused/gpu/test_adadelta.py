@@ -31,7 +31,7 @@ def parameters(device):
 
 
 def move(weights, rule, update):
-    """Makes an update and returns the gradient norm. Norms of different updates differ by up to a factor of 100.
+    """Makes an update and returns the gradient norm, which differs between updates by up to a factor of 100.
 
     One parameter has no gradient. The gradients of matrices are stored transposed.
     """

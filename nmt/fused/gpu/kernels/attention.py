@@ -1,4 +1,4 @@
-"""Triton kernels of attention. A decoder step runs two kernels in the forward pass and two in the backward pass.
+"""Triton kernels of attention: a decoder step runs two in the forward pass and two in the backward pass.
 
 After the loop, additive attention runs one more kernel for the gradients of keys and v.
 

@@ -3,8 +3,8 @@
 `nmt.fused.steps` documents what each kernel computes. A program (an instance of a kernel) computes up to
 `UNITS` hidden units of one sentence in one direction. Each tensor `x`, (D, B, .) or (B, .), has two stride
 arguments. `x_b` is the number of entries from one row (a sentence) to the next. `x_d` is the number of rows
-from one direction to the next.
-`x_b` is a compile-time constant, for the reason given in `nmt.fused.gpu.kernels.attention`.
+from one direction to the next. `x_b` is a compile-time constant, for the reason given in
+`nmt.fused.gpu.kernels.attention`.
 
 Sizes: B = batch, H = state, D = directions.
 """
