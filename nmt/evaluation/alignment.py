@@ -96,7 +96,7 @@ def word_weights(
 
     Args:
         weights: (T, S) attention weights. Each row is a distribution.
-        source_words: (S,) word index of each source symbol, such as [0, 0, 1] (`Vocabulary.word_index`).
+        source_words: (S,) word index of each source symbol, ascending: [0, 0, 1] (`Vocabulary.word_index`).
         target_words: (T,) word index of each target symbol. In both lists, `</s>` counts as a word.
 
     Returns:

@@ -48,7 +48,7 @@ class Rates:
     """Error rates per word of the reference."""
 
     replaced: float  # rate of replaced words, averaged over sentences; between 0 and 1
-    variation: float  # standard deviation of this rate, divided by its largest possible value
+    variation: float  # its standard deviation over sentences, divided by the largest possible one
     # if positive: the probability that one random number decides about a word and the previous word
     # if negative: minus the probability that a word is drawn to swap places with the next word
     clustered: float

@@ -13,7 +13,7 @@ S^2 be the variance of the n values. The variance of their mean is the sum of tw
 
 The interval is a t interval with the degrees of freedom of Satterthwaite (1946), or Welch (1947) for a
 difference. With three seeds, S^2 can be far too small by chance. Therefore, the degrees of freedom are
-computed from the larger of S^2 / n and the interaction.
+computed with the larger of S^2 / n and the interaction as the first term.
 
 Bootstrap tests reject a true null hypothesis slightly more often than their significance level states. To
 avoid this, tests of equivalence use the larger of two p-values: one from the resamples, and one from a t test
@@ -62,7 +62,7 @@ class Estimate:
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Returns the confidence interval; both ends are None if it is unknown."""
+        """Returns the confidence interval; both ends are None if unknown, such as with few seeds and no resamples."""
         if not self.over_seeds:
             return interval_of(self.resampled, confidence, self.documents)
         margin = self.margin(confidence)
@@ -120,7 +120,7 @@ def combined(
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
     variance = _variance(values[1:])
     if documents is not None and documents > 1:
-        variance *= documents / (documents - 1)  # the variance over resamples is too small
+        variance *= documents / (documents - 1)  # resamples of few documents vary too little
     df = (sentences if documents is None else documents) - 1.0
     seeds = min(map(len, samples))
     if seeds >= FEWEST_SEEDS:

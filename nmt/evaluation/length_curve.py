@@ -315,7 +315,7 @@ def length_curves(
 
     Returns:
         Curves by key of the score, then by group name. A score is left out if the groups have too few
-        sentences in common.
+        common sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
     known: dict[tuple[bytes, bytes], np.ndarray] = {}  # resampled sums, cached for other scores

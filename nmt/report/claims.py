@@ -84,7 +84,7 @@ class Claim:
     statistic: str = "score"
     score: str = "bleu"  # key of a built-in score, or MODULE.NAME
     set: str = ""  # test set; empty: the file's `set`
-    lengths: Sequence[int | None] = (None, None)  # minimum and maximum number of source words
+    lengths: Sequence[int | None] = (None, None)  # fewest and most source words; null: no limit
     short: int = SHORT
     long: int = LONG
 
@@ -110,7 +110,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims. The keys in the file are the attributes after `sha256`, and `set` (the default test set)."""
+    """A file of claims; its keys are the attributes after `sha256`, and `set` (the default test set)."""
 
     name: str
     sha256: str
@@ -118,7 +118,7 @@ class ClaimFile:
     runs: Mapping[str, RunGroup]
     title: str = "Claims"
     make: str = ""  # overrides of every training run
-    where: Mapping[str, Any] = field(default_factory=dict)  # required in all groups; see `RunGroup`
+    where: Mapping[str, Any] = field(default_factory=dict)  # for keys that a group's `where` lacks
     seeds: int = FEWEST_SEEDS  # seeds per group
 
     def members(
@@ -204,7 +204,7 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
 
 
 def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file. In `runs`, test sets of the same name must have the same text.
+    """Decides each claim of a file; in `runs`, test sets of the same name must have the same text.
 
     Raises:
         InputError: for the same reasons as `read_claims`, or if a score is unknown.

@@ -1,8 +1,8 @@
 """Draws the figures of a run folder or a comparison: scores by sentence length, and alignments.
 
-As in the paper's Figure 2, a line shows a score over sentence length. A band shows its bootstrap interval. A
+As in the paper's Figure 2, a line shows a score over sentence length. A band shows its confidence interval. A
 point shows the score of a length bucket. A vertical line marks the length of the longest training sentence.
-Captions also give the settings of the search, since these affect the scores of long sentences.
+Captions say what was resampled, and give the settings of the search, which affect scores of long sentences.
 """
 
 from __future__ import annotations

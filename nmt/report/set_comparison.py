@@ -34,7 +34,7 @@ def best_runs(runs: Sequence[FinishedRun], whole: pd.DataFrame) -> list[Finished
 
 
 class SetComparison:
-    """The runs on one test set. New scores are computed for the length buckets of the first run.
+    """The runs on one test set; new scores are computed for the length buckets of the first run.
 
     Attributes:
         tested: scores whose differences are tested.

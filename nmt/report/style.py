@@ -59,7 +59,7 @@ def style() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure that notebooks show without pyplot. (With pyplot, they would show it twice.)"""
+    """A figure that notebooks show without pyplot; with pyplot, they would show it twice."""
 
     @style()
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:

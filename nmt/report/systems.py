@@ -219,7 +219,7 @@ def read_systems(
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
-    """Returns a test set of the runs. Its sentences come from a run with shortlists, if there is one."""
+    """Returns a test set of the runs; its sentences come from a run with shortlists, if there is one."""
     scored = [run for run in runs if run.translations(test_set)]
     if not scored:
         raise InputError(f"systems: no run has stored translations of {test_set}")

@@ -69,7 +69,7 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
 
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
 def test_the_whole_set_scores_as_the_given_system(references, moved):
-    """Both systems have the same BLEU, even if the given one moves words far. The simulated one swaps neighbours."""
+    """Both systems have the same BLEU, even if the given one moves words far; the simulated one swaps neighbours."""
     draw = np.random.default_rng(1)
     given = []
     for number, reference in enumerate(references):

@@ -32,7 +32,7 @@ def score(of, sentences, values):
 
 
 def test_a_difference_between_domains_is_no_fall_with_length():
-    """News is the hardest domain, at every length. Only the curve without adjustment falls with length."""
+    """News is the hardest domain, at every length; only the curve without adjustment falls with length."""
     sentences = mixed()
     values = np.select(
         [sentences.domains == "news", sentences.domains == "social"], [0.3, 0.6], 0.9

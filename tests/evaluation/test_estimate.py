@@ -22,13 +22,13 @@ def test_seeds_enter_by_a_t_interval():
 
 
 def test_how_the_variance_splits_between_sentences_and_seeds():
-    """Three seeds score 1, 2, 3. A resample adds ±3 to all scores, ±1 to the first, and ∓1 to the last."""
+    """Three seeds score 1, 2, 3; a resample adds ±3 to all scores, ±1 to the first, and ∓1 to the last."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
     resampled = seeds[:, None] + shared + np.array([1, 0, -1])[:, None] * own
     found = combined([np.concatenate([seeds[:, None], resampled], axis=1)], 100)
     between = 1 / 3  # variance of the scores (1) / number of seeds
-    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # bootstrap variance of (score - mean) / seeds
+    interaction = (4 / 3 + 0 + 4 / 3) / 2 / 3  # variance of (score - mean), / number of seeds
     of_mean = 36 / 3  # bootstrap variance of the mean score
     assert found.error**2 == pytest.approx(between + of_mean - interaction)
     least = max(between, interaction)
@@ -39,7 +39,7 @@ def test_what_a_seed_makes_of_a_sentence_counts_once():
     """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 
     S²/n already contains the variance over sentences, so the bootstrap variance must not be added to it.
-    If all runs make the same errors, S² is 0, and the bootstrap variance must be added.
+    If all runs share the errors, S² does not contain their variance, so the bootstrap variance must be added.
     """
     draw = np.random.default_rng(8)
     own = draw.normal(0, 1, (5, 1))

@@ -67,7 +67,7 @@ def test_the_weights_are_a_gaussian_about_the_length():
 
 
 def test_there_is_no_curve_where_no_sentence_is():
-    """Sentences of about 10 and 40 words give no value at 20 words. With 20 sentences there is no curve."""
+    """Sentences of about 10 and 40 words give no value at 20 words; with 20 sentences there is no curve."""
     of = kernel([10] * 200 + [11] * 200 + [40] * 200 + [44] * 200)
     assert not np.any((of.lengths > 17) & (of.lengths < 28))
     assert 10 in of.lengths.round(6)
@@ -102,7 +102,7 @@ def test_the_ends_are_those_of_a_power_law():
 
 
 def test_a_ratio_varies_as_the_delta_method_says():
-    """The scores vary over three seeds, but not over sentences. So the delta method gives the error of the ratio."""
+    """The scores vary over three seeds, but not over sentences, so the delta method gives the error of the ratio."""
     lengths = np.repeat(np.arange(4, 100), 20)
     ends = {"short": np.array([0.8, 0.7, 0.75]), "long": np.array([0.4, 0.3, 0.2])}
     share = [np.where(lengths < 25, a, b) for a, b in zip(*ends.values(), strict=True)]
@@ -118,7 +118,7 @@ def test_a_ratio_varies_as_the_delta_method_says():
 
 
 def test_at_the_edge_of_the_longest_training_sentence_both_sides_count():
-    """60 % of the words are correct in sentences of up to 50 words, else 30 %. The kernel averages these shares."""
+    """60 % of the words are correct in sentences of up to 50 words, else 30 %; the kernel averages these shares."""
     lengths = np.repeat(np.arange(1, 151), 40)
     curve = curve_of(lengths, words_and_hits(lengths, np.where(lengths <= 50, 0.6, 0.3)))
     below = stats.norm.cdf(np.log(50.5 / curve.lengths) / WIDTH)

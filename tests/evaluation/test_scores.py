@@ -94,7 +94,7 @@ def test_statistics_in_a_record_are_taken_from_there():
 
 
 def model_records():
-    """Returns records of three sentences. The last one has no attention and no gold links."""
+    """Returns records of three sentences; the last one has no attention and no gold links."""
     references = [["a", "b"], ["a", "b", "c", "d", "e"], ["a", "b", "c"]]
     hypotheses = [["a"], ["a", "b", "c", "x"], ["b", "c"]]
     records = [

@@ -76,7 +76,7 @@ def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
 
 
 def run_of(name, seed, wrong, *, text=40):
-    """Makes a run with `text` sentences of 10 words and `text` of 50. Each has `wrong(length)` wrong words."""
+    """Makes a run with `text` sentences of 10 words and `text` of 50; each has `wrong(length)` wrong words."""
     records = []
     for number in range(2 * text):
         length = 10 if number % 2 else 50
@@ -98,7 +98,7 @@ def corpus_bleu(run, lengths):
 
 @pytest.fixture
 def decide(tmp_path):
-    """Returns decide(runs, **claim), which decides a claim on groups a and b. It returns rows and table."""
+    """Returns decide(runs, **claim), which decides a claim on groups a and b, and returns rows and table."""
 
     def decided(finished, second=None, /, **claim):
         claim = {"claim": "so", "source": "nobody", "runs": ["a", "b"], **claim}
@@ -120,7 +120,7 @@ def decide(tmp_path):
 
 @pytest.fixture(scope="module")
 def runs():
-    """Sentences of group a have 2 wrong words. Those of group b have 2 if short, and 20 + seed if long."""
+    """Sentences of group a have 2 wrong words; those of group b have 2 if short, and 20 + seed if long."""
     a = [run_of("a", seed, lambda length: 2) for seed in (1, 2)]
     b = [run_of("b", seed, lambda length, s=seed: 2 if length == 10 else 20 + s) for seed in (1, 2)]
     return [*a, *b]
@@ -239,7 +239,7 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
     ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
 )
 def test_models_evaluated_twice_are_paired(decide, second, verdict):
-    """Scores differ more between seeds than between groups. Pairing by seed shows the difference of groups."""
+    """Scores differ more between seeds than between groups; pairing by seed shows the difference of groups."""
     seeds = (1, 2, 3)
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]

@@ -129,7 +129,7 @@ def test_numbers_of_another_tool_are_a_score(
 
 
 def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
-    """Each input joins two lines, as `paste -d' ' - -` does. The system omits the last word of each input."""
+    """Each input joins two lines, as `paste -d' ' - -` does; the system omits the last word of each input."""
     reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
     pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
     text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
@@ -149,7 +149,7 @@ def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
-    """The system's output equals the references. With `all_lines` it also has a line for the empty source line."""
+    """The system's output equals the references; with `all_lines` it also has a line for the empty source line."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
     file = folder / "translations/newstest.jsonl"
     rows = [json.loads(line) for line in file.open()]
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused(
 
 @pytest.fixture
 def news(tmp_path: Path) -> dict[str, Any]:
-    """80 sentences of 10 or 50 words in 8 documents. `bad` makes more errors in later documents."""
+    """80 sentences of 10 or 50 words in 8 documents; `bad` makes more errors in later documents."""
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     wrong = [" ".join([*line.split()[: -1 - n // 10], "zz"]) for n, line in enumerate(source)]
     files = {name: write(tmp_path / name, source) for name in ("news.en", "news.de", "good.de")}
@@ -289,7 +289,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
 def test_a_score_of_one_domain_and_a_domain_of_short_lines(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Only domain a has human scores. Domains b (only long lines) and captions (only short) are left out."""
+    """Only domain a has human scores; domains b (only long lines) and captions (only short) are left out."""
     domains = ["a" if n % 4 < 2 else "b" if n % 2 else "captions" for n in range(80)]
     news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name} for name in domains])
     rated = [{"system": "good", "human": 1 if name == "a" else None} for name in domains]
@@ -337,7 +337,7 @@ def test_a_source_without_lines_is_refused(news: dict[str, Any], tmp_path: Path)
 def test_a_pair_is_compared_on_the_sentences_that_both_have(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`few` has scores for every fifth sentence only. On these sentences `bad` is better than `good`."""
+    """`few` has scores for every fifth sentence only; on these sentences `bad` is better than `good`."""
     news["systems"]["few"] = news["systems"]["good"]
     rows = ["system\tda"]
     for name in ("good", "bad", "few"):
@@ -369,7 +369,7 @@ def test_unknown_retention_says_which_sentences_are_few(
 
 
 def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
-    """System names come from file names, table columns or keys. Hydra turns a key `a.b` into nested keys."""
+    """System names come from file names, table columns or keys; Hydra turns a key `a.b` into nested keys."""
     folder = tmp_path / "outputs"
     folder.mkdir()
     good = (tmp_path / "good.de").read_text()
@@ -413,7 +413,7 @@ def test_languages_are_those_of_the_names_or_asked_for(source, reference, langua
 
 
 def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
-    """A length counts words (a URL is one word), or characters in Chinese. Buckets adapt to long lines."""
+    """A length counts words (a URL is one word), or characters in Chinese; buckets adapt to long lines."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
     text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
     text["systems"] = {"copy": text["source"]}

@@ -67,7 +67,7 @@ class Score(ABC):
         return None
 
     def description(self) -> dict[str, Any]:
-        """Returns the entry of the score in results.json, which is used to display the score."""
+        """Returns the entry of the score in results.json, with which reports show the score without its code."""
         names = ["title", "unit", "digits", "higher_is_better", "by_length"]
         names += [] if self.signature is None else ["signature"]
         return {name: getattr(self, name) for name in names}

@@ -10,7 +10,7 @@ import numpy as np
 from nmt.evaluation.scores.base import Ratio, Record, quotient
 
 LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # indices of `alignment_counts`
-LARGEST = 700.0  # exp of a much larger number overflows
+LARGEST = 700.0  # exp overflows above about 709
 
 
 class NllPerWord(Ratio):

@@ -179,7 +179,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
 
 
 def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
-    """Two to four of twelve systems are highlighted. A click on a name in the table highlights its system."""
+    """Two to four of twelve systems are highlighted; a click on a name in the table highlights its system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
     (tmp_path / "systems").mkdir()
@@ -226,7 +226,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
 
 
 def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
-    """`> 60` means that at 60 words the score has not yet lost the percentage in the heading. Such cells come last."""
+    """Cells such as `> 60` come last; the percentage in the heading is not yet lost at 60 words."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):
         heading.get_by_role("button").press("Enter")

@@ -11,7 +11,7 @@ export async function inflateBytes(base64) {
 export const unpack = async (identity) =>
   new TextDecoder().decode(await inflateBytes(document.getElementById(identity).textContent));
 
-/** Starts the chart library at the first call; returns its function `vegaEmbed`. */
+/** Starts the chart library at the first call; returns a promise of its function `vegaEmbed`. */
 let library = null;
 export function chartLibrary() {
   library ??= unpack("library").then((source) => {

@@ -14,7 +14,7 @@ const textWidth = (words, font) =>
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
-/** Sizes of the cells, letters and margins of a picture of these words that is about `room` pixels wide. */
+/** Sizes of the cells, letters and margins of a picture of these words, for a space `room` pixels wide. */
 export function layout(source, target, room, foot = 6) {
   const sized = (slant, font) => {
     const left = textWidth(target.map(short), font);

@@ -6,7 +6,7 @@ import { Network } from "./network.mjs";
 import { beamSearch } from "./search.mjs";
 import { UNKNOWN, vocabularyOf } from "./vocabulary.mjs";
 
-// a source word counts as not read if the sum of its weights over the target words is below this value
+// a source word j counts as not read if Σ_i expected_i α_ij (see `record`) is below this value
 const LEAST_READ = 0.2;
 
 /** A model from the bytes of a run's `live.bin` (`nmt.inference.live_export`): its description as a line
