@@ -38,7 +38,7 @@ SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sets up bytecode caching, threads, Triton and Hydra before test modules are imported."""
+    """Sets up bytecode caching and, except in xdist's controller, threads, Triton and Hydra, before test imports."""
     if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
         # A test run starts about ten interpreters. Without stored bytecode each interpreter compiles
         # torch and Lightning again, which doubles the time of the imports.
@@ -105,13 +105,13 @@ class Program:
         self.start = partial(start, cwd=folder)
 
     def __call__(self, command: str, *typed: str, figures: bool = True, **options: Any) -> Ended:
-        """Runs the command to its end. `figures=False` skips figures and page to save time."""
+        """Runs the command to its end; `figures=False` skips figures and page to save time."""
         return run(command, *typed, cwd=self.folder, figures=figures, **options)
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Returns a `Program` with a new folder. Later tests reuse the text that commands prepare there."""
+    """Returns a `Program` with a new folder; later tests reuse the text that commands prepare there."""
     return Program(tmp_path_factory.mktemp("somewhere"))
 
 
@@ -148,6 +148,6 @@ def rnnsearch(trained: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def rnnencdec(trained: Callable[..., Path]) -> Path:
-    """Returns the run folder of an RNNencdec, without figures and comparison page."""
+    """Returns the run folder of an RNNencdec, without figures and page."""
     typed = ("+experiment=rnnencdec30", *TINY, "logger=csv")
     return trained("rnnencdec", *typed, figures=False)

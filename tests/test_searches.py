@@ -40,7 +40,7 @@ def test_optuna_runs_each_trial_as_a_job(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_of_wandb_runs_to_the_end_and_goes_on(tmp_path):
-    """Starts the same run of sweeps/lengths.yaml twice, offline. At the second start it is already finished."""
+    """Starts the same run of sweeps/lengths.yaml twice, offline; at the second start it is already finished."""
     chosen = [f"{key}={entry['values'][0]}" for key, entry in SWEEP["parameters"].items()]
     typed = [word for word in SWEEP["command"] if "=" in word and "offline" not in word]
     env = {"WANDB_SWEEP_ID": "s", "WANDB_RUN_ID": "abc"}

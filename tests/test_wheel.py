@@ -98,7 +98,7 @@ def test_only_the_extra_brings_torch(wheel):
 
 
 def test_it_compares_systems_without_the_extra(installed):
-    """A comparison needs no libraries for training, such as torch. `train` fails and names the extra."""
+    """A comparison needs no libraries for training, such as torch, but `train` fails and names the extra."""
     block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
     (installed.packages / "light.py").write_text(block)
     (installed.packages / "light.pth").write_text("import light")

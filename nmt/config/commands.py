@@ -53,7 +53,7 @@ class BaselineConfig(Config):
 
 @dataclass
 class CheckpointConfig(ModelRunConfig):
-    """Keys of commands that start from a checkpoint. Overrides replace the stored values."""
+    """Keys of commands that start from a checkpoint; overrides replace the stored values."""
 
     checkpoint: Any = key(MISSING, f"the trained model: {MODEL}; [a,b,c]: an ensemble")
 
@@ -118,8 +118,8 @@ class CompareConfig:
     )
     lengths: str | None = key(
         None,
-        "unit of source lengths: words, characters, tokens, or a column of metadata or source; null: words, or "
-        "characters in a language without spaces",
+        "unit of source lengths: words, characters, tokens, or a column of numbers in metadata or source; null: words, "
+        "or characters in a language without spaces",
     )
     edges: list[int] | None = key(
         None,

@@ -46,7 +46,7 @@ class Batch(NamedTuple):
         return self.source, self.source_mask, self.target, self.target_mask
 
     def move_to(self, device: torch.device | str) -> Batch:
-        """Returns the batch on `device`. Lightning would call a method named `to`, whose copies would block the CPU."""
+        """Returns the batch on `device`; Lightning would call a method named `to`, whose copies would block the CPU."""
         return Batch(*(tensor.to(device) for tensor in self))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -87,7 +87,7 @@ class TrainingSchedule:
         self.first_pool = len(self._batches(0))  # number of updates in the first pool
 
     def rows(self, update: int) -> Rows:
-        """Returns the rows of update number `update` (from 0), sorted by length."""
+        """Returns the rows of update number `update` (from 0), in order of increasing length."""
         pool, batch = self._place(update)
         return self._batches(pool)[batch]
 

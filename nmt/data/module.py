@@ -141,7 +141,7 @@ class MicroBatches(Dataset[Batch]):
         self.world = world
 
     def __len__(self) -> int:
-        """Returns the estimated number of micro-batches per epoch."""
+        """Returns the estimated number of micro-batches per epoch; `overfit_batches` uses the first ones in order."""
         return self.accumulate * self.schedule.updates_per_epoch()
 
     def __getitem__(self, number: int) -> Batch:

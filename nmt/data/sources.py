@@ -20,7 +20,7 @@ from nmt.text.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
-# Maximum words of each length bucket of the corpus `grammar: by_length`
+# Maximum words of each length bucket of `grammar: by_length`; other values would change the corpus
 GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
 # Seeds of the built-in corpus. Test sets use another seed, since hyperparameters of the laptop regime were
 # chosen on test sets of seed 1.

@@ -50,7 +50,7 @@ def load_for_command(composed: LinesConfig) -> Model:
 
 
 def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator: str) -> Model:
-    """Builds the model on the GPU or CPU of this machine; raises InputError if the accelerator does not exist."""
+    """Builds the model; raises InputError if `accelerator`, unlike the stored one, does not exist on this machine."""
     resolve_accelerator(accelerator)
     chosen = config.trainer["accelerator"]
     config.threads = set_threads(config.threads, chosen, config.model.hidden)

@@ -41,7 +41,7 @@ FORMATS: dict[bytes, Callable[..., Any]] = {  # keys: first bytes of a file
 
 
 def check_file(path: str | Path, key: str) -> Path:
-    """Returns the path of a file. If it is missing, raises an InputError that names `key`."""
+    """Returns the path of a file; if it is missing, raises an InputError that names `key`."""
     file = Path(path).expanduser()
     if not file.is_file():
         is_movable = key.startswith("data.") and not file.is_absolute()
@@ -57,7 +57,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
     Raises:
         InputError: if the file is an archive, or if a line is damaged, is not UTF-8 or contains a NUL byte.
-            The message names the file and the line.
+            The message names the file and, except for an archive, the line.
     """
     number = 0
     try:
@@ -76,7 +76,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """Decodes a line, and removes the line end. Also removes the byte order mark of line 1.
+    """Decodes a line, and removes the line end and, in line 1, the byte order mark.
 
     Raises:
         InputError: if the line is not UTF-8 or contains a NUL byte. The message contains `name`.

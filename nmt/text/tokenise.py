@@ -80,7 +80,7 @@ class Tokeniser:
         self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
-        """Splits a line of raw text into words. Returns [] if no character is visible."""
+        """Splits a line of raw text into words; returns [] if no character is visible."""
         clusters: list[str] = []
 
         def stand_in(cluster: re.Match[str]) -> str:
@@ -103,7 +103,7 @@ class Tokeniser:
         return [word for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
-        """Joins words to a line of ordinary text. Also removes the XML escapes of Moses' own tokeniser."""
+        """Joins words to a line of ordinary text, and removes the XML escapes of Moses' own tokeniser."""
         text = str(self._detokeniser.detokenize(list(tokens), unescape=True))
         return _between_characters().sub("", text) if self._characters else text
 
@@ -170,7 +170,7 @@ def _unspaced() -> Iterator[str]:
 
 @functools.cache
 def _character_ends() -> re.Pattern[str]:
-    """Matches the positions before and after each character of an unspaced script, except next to spaces or marks."""
+    """Matches both ends of each character of an unspaced script, except next to a space or before a mark."""
     character, inside = f"[{UNSPACED}]", f"(?![{MARKS}])"
     return re.compile(f"(?<={character}){inside}(?=\\S)|(?<=\\S)(?={character}){inside}")
 
@@ -192,7 +192,7 @@ def split(text: str) -> list[str]:
 
 
 def count_words(line: str, characters: bool) -> int:
-    """Counts words. If `characters`, each character of a script without spaces is a word.
+    """Counts words between spaces; if `characters`, each character of a script without spaces is a word.
 
     >>> count_words("see https://example.org/a?b=c now", False)
     3
@@ -210,7 +210,7 @@ def _words(characters: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=16)
 def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
-    """Returns the cached tokeniser of a language. See `Tokeniser` for the arguments."""
+    """Returns the cached tokeniser of a language; see `Tokeniser` for the arguments."""
     return Tokeniser(language, normalise, characters)
 
 

@@ -41,7 +41,7 @@ class Heatmaps(pl.Callback):
     """Logs attention heatmaps of the same development pairs at each validation (teacher forcing).
 
     Args:
-        edges: maximum source length of each bucket. Pairs are chosen from the buckets in turn.
+        edges: maximum source words of each bucket. Pairs are chosen from the buckets in turn.
     """
 
     def __init__(self, edges: Sequence[int]) -> None:

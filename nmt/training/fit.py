@@ -98,7 +98,7 @@ class Training:
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
-        """Trains until `max_steps`, `max_epochs` or early stopping. Signals end the training between updates."""
+        """Trains until `max_steps`, `max_epochs` or early stopping; signals end the training between updates."""
         run = self.run
         trainer = self.trainer
         config = self.run.config
@@ -243,7 +243,7 @@ def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
 
 
 def reason_for_cpu(accelerator: str, device: torch.device) -> str:
-    """Returns the reason why no GPU is used, as the end of a log line. It is empty if a GPU is used.
+    """Returns the reason why no GPU is used, as the end of a log line; returns "" if a GPU is used.
 
     With `trainer=cpu`, the GPU is not tested, because another process may be using it.
     """

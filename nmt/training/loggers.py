@@ -58,7 +58,7 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
 
 
 def connect(logger: Logger) -> None:
-    """Starts the W&B run. If W&B's server cannot be reached, the run is logged offline."""
+    """Starts the W&B run, which is logged offline if W&B's server cannot be reached."""
     if not isinstance(logger, WandbLogger):
         return
     import wandb
@@ -79,7 +79,7 @@ def connect(logger: Logger) -> None:
 
 
 def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments that nmt sets for a WandbLogger. Values of `given` take precedence."""
+    """Returns the arguments that nmt sets for a WandbLogger; values of `given` take precedence."""
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -100,7 +100,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
 
 
 def run_id(folder: Path) -> str:
-    """Returns the W&B id of a run. A new id comes from W&B's sweep agent or is random, and is stored in `folder`."""
+    """Returns the W&B id of a run; a new id comes from W&B's sweep agent or is random, and is stored in `folder`."""
     file = folder / "wandb" / "id"
     if file.is_file():
         return file.read_text().strip()

@@ -104,7 +104,7 @@ class RankLauncher(_SubprocessScriptLauncher):
                     exit_at_once(1, failure)
 
     def _failure(self) -> str:
-        """Describes the failure of the first failed rank. Returns an empty string if no rank has failed."""
+        """Describes the failure of the first failed rank, or returns an empty string if no rank has failed."""
         first = self.cluster_environment.node_rank() * self.num_processes
         for number, process in enumerate(self.procs, first + 1):
             if code := process.poll():

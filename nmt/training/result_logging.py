@@ -95,7 +95,7 @@ def log_run(
 
 
 def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None) -> None:
-    """Logs everything except images. Curves over length have the sentence length on the x axis."""
+    """Logs everything except images, with the sentence length on the x axis of curves over length."""
     import wandb
 
     rows = length_curves(comparison)
@@ -116,7 +116,7 @@ def _log_to_wandb(logger: WandbLogger, comparison: Comparison, page: Path | None
 
 
 def _log_numbers(logger: Logger, comparison: Comparison, update: int) -> None:
-    """Logs curves and summary. In TensorBoard, curves over length have the sentence length as step."""
+    """Logs curves and summary; in TensorBoard, curves over length have the sentence length as step."""
     for row in length_curves(comparison):
         step = int(row.pop(LENGTH)) if isinstance(logger, TensorBoardLogger) else update
         logger.log_metrics(row, step=step)

@@ -184,7 +184,7 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     refuse_outside(config, composed, folder.path, overrides)
     stop.trusted = user_code(config)
     stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
-    # With resume=auto, the user repeats the original command, so its settings must be those of the checkpoint.
+    # With resume=auto, the user repeats the original command, so compare all its settings with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
     last = config.trainer["max_steps"]
@@ -295,7 +295,7 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
 
 
 def make_baseline_run(composed: Config) -> Run:
-    """Creates the run of a phrase-based system. Raises InputError if its folder already contains a run."""
+    """Creates the run of a phrase-based system; raises InputError if its folder already contains a run."""
     quieten()
     folder = RunFolder.of_this_command()
     folder.refuse_used()

@@ -68,7 +68,7 @@ class Stop:
             raise self.interrupted(self.number)
 
     def interrupted(self, number: int) -> Interrupted:
-        """Returns the exception that ends the run. Its message contains the command that resumes the run."""
+        """Returns the exception that ends the run, with the command that resumes the run in its message."""
         name = signal.Signals(number).name
         if any((self._folder / "checkpoints").glob("*.ckpt")):
             overrides = [f"resume={quoted(str(self._folder))}"]
@@ -173,7 +173,7 @@ def requeue_job() -> None:
 
 
 def scontrol(*arguments: str) -> str | None:
-    """Returns the output of `scontrol`. If it fails, logs a warning and returns None."""
+    """Returns the output of `scontrol`; if it fails, logs a warning and returns None."""
     try:
         done = subprocess.run(
             ["scontrol", *arguments], check=True, timeout=60, capture_output=True, text=True

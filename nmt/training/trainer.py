@@ -98,7 +98,7 @@ def make_trainer(
 
 
 def make_strategy(name: str) -> Any:
-    """Returns a DDP strategy for `ddp` and `ddp_bf16`. Returns any other name unchanged.
+    """Returns a DDP strategy for `ddp` and `ddp_bf16`, and any other name unchanged.
 
     The gradients are views of DDP's communication buckets, so they are not copied. With `ddp_bf16`,
     the ranks exchange gradients in bf16.

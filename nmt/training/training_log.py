@@ -114,7 +114,7 @@ class TrainingRecord(pl.Callback):
             self._report(trainer, pl_module)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Adds an entry to the history. ModelCheckpoints, which Lightning calls later, save this entry."""
+        """Adds an entry to the history, which the ModelCheckpoints save, because Lightning calls them later."""
         self._clock = None
         if trainer.state.fn != "fit" or trainer.sanity_checking:
             return
@@ -143,7 +143,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds all devices' sums to `words` and `sentences`. Logs at most one line in `LOG_INTERVAL_S` seconds."""
+        """Adds all devices' sums to `words` and `sentences`; logs at most one line in `LOG_INTERVAL_S` seconds."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "

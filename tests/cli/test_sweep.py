@@ -1,4 +1,4 @@
-"""Every launcher writes a comparison page at the end of a sweep, even if jobs have failed."""
+"""A sweep ends with a comparison page, with every launcher and even if jobs have failed."""
 
 from __future__ import annotations
 

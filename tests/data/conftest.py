@@ -14,7 +14,7 @@ WORDS = ("le", "chat", "noir", "dort", "sous", "la", "table", "rouge", "hier", "
 
 
 def sentence(number: int, length: int) -> str:
-    """Returns `length` words. If `length` >= 4, numbers below 10,000 give different sentences."""
+    """Returns `length` words; if `length` >= 4, numbers below 10,000 give different sentences."""
     digits = [int(digit) for digit in f"{number:04d}"]
     return " ".join(WORDS[(digits[place % 4] + place // 4) % 10] for place in range(length))
 
@@ -33,7 +33,7 @@ def write(tmp_path: Path) -> Callable[[str, list[str]], str]:
 
 @pytest.fixture
 def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> Config:
-    """Returns a configuration with 57 training pairs, 7 development pairs and 5 test pairs."""
+    """Returns a configuration with 57 training (4-12 source, 3-15 target words), 7 development and 5 test pairs."""
     lines: dict[str, Any] = {}
     for name, pairs, offset in (("train", 57, 0), ("valid", 7, 100), ("test", 5, 200)):
         numbers = range(offset, offset + pairs)

@@ -137,7 +137,7 @@ def test_shares_are_the_batch_and_of_equal_work(
 
 
 def test_batches_by_tokens_are_filled_evenly() -> None:
-    """On average, batches fill over 94 % of the limit of 1,000 tokens. The last batch of a pool fills over 80 %."""
+    """Each batch fills over 80 % of the limit of 1,000 tokens, and the average batch over 94 %."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
     schedule = TrainingSchedule(sizes, 1000, 20, seed=3, by_tokens=True)

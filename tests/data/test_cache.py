@@ -1,4 +1,4 @@
-"""The cache of prepared text. Each of its folders is built once, and completely or not at all."""
+"""The cache of prepared text, whose folders are built once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _build(cache: Path, log: Path) -> None:
 
 
 def test_processes_build_a_folder_once(tmp_path: Path) -> None:
-    """The folder `.thing` stands for the leftovers of a killed process. It must be ignored."""
+    """The folder `.thing` stands for the leftovers of a killed process, which must be ignored."""
     (tmp_path / "cache/.thing").mkdir(parents=True)
     (tmp_path / "cache/.thing/part").touch()
     builders = [

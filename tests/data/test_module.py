@@ -95,7 +95,7 @@ def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -
 def test_shares_add_up_to_the_mean_over_the_whole_batch(
     config: Config, world: int, accumulate: int, tokens: int | None
 ) -> None:
-    """A batch is split over ranks and micro-batches. With `batch_tokens`, a rank may get no pair of a micro-batch."""
+    """Ranks and micro-batches share a batch; with `batch_tokens`, a rank may get no pair of a micro-batch."""
     if tokens:
         config.data.batch_tokens = tokens
     prepared = prepare(config.data, config.tokenizer)

@@ -7,9 +7,12 @@ Corpus = list[tuple[list[str], list[str]]]
 
 
 def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.8) -> Corpus:
-    """Returns (hypothesis, reference) pairs. A hypothesis is a copy of its reference. Each word is replaced with
-    probability 1 - `quality`. Then the words are rotated, and up to two are dropped.
-    One hypothesis in ten is empty, and one in ten has no word of its reference."""
+    """Returns (hypothesis, reference) pairs.
+
+    A hypothesis copies its reference, but a random word replaces each word with probability 1 - `quality`.
+    Then the words are rotated, and up to two are dropped. One hypothesis in ten is empty, and one in ten has
+    no word of its reference.
+    """
     draw = np.random.default_rng(seed)
     pairs = []
     for number in range(sentences):

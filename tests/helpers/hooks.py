@@ -62,7 +62,7 @@ def fork_jobs() -> None:
 
 
 class Fork(ForkProcess):
-    """Runs `python -m <module>` in a fork. It has the methods of `Popen` that the launcher uses."""
+    """Runs `python -m <module>` in a fork, and has the methods of `Popen` that the launcher uses."""
 
     def __init__(
         self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any

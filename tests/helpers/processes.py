@@ -32,7 +32,7 @@ LONGEST_S = 300  # time limit of a program
 
 
 class Ended(NamedTuple):
-    """How a program ended. `out` and `err` are the joined output of all ranks, in order."""
+    """How a program ended; `out` and `err` are the joined output of all ranks, in order."""
 
     codes: list[int]  # exit code of each rank, or -n if signal n killed the rank
     out: str

@@ -90,7 +90,7 @@ def make_run(
 
 
 def _validation(update: int) -> dict[str, float]:
-    """Returns a made-up entry of the history. The losses fall with the update, and BLEU rises."""
+    """Returns a made-up entry of the history; the losses fall with the update, and BLEU rises."""
     fall = 3.2 * np.exp(-update / 1500)
     losses = {"train_nll_per_word": 1.4 + fall, "nll_per_word": 1.6 + fall}
     return {"update": update, **losses, "bleu": 30 - 9 * fall}

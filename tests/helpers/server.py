@@ -123,7 +123,7 @@ def compose_once(module: str, *chosen: str) -> None:
 
 
 def watch(connection: Connection, request: dict[str, Any]) -> None:
-    """Starts a program. Sends its process id, then its exit code. Kills it if the connection closes."""
+    """Starts a program, sends its process id, then its exit code, and kills it if the connection closes."""
     program = ForkProcess(target=become, kwargs=request)
     program.start()
     connection.send(program.pid)

@@ -85,11 +85,11 @@ class App:
         (self.conf / "app.yaml").write_text(CONFIG)
 
     def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
-        """Starts a sweep. By default, jobs are forked to save time. With an empty `hook`, they are new interpreters."""
+        """Starts a sweep, whose jobs are forked to save time or, with an empty `hook`, are new interpreters."""
         return start("small.app", "-m", *arguments, cwd=self.folder, hook=hook, env=environ)
 
     def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
-        """Runs a sweep, and returns its exit status and output. `options` are passed to `start`."""
+        """Runs a sweep, and returns its exit status and output; `options` are passed to `start`."""
         return outcome(self.start(*arguments, **options).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
@@ -115,7 +115,7 @@ def app(tmp_path: Path) -> App:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    """Here each job is a new interpreter. In the other tests, jobs are forked to save time."""
+    """Here each job is a new interpreter, whereas the other tests fork jobs to save time."""
     code, output = app.sweep(SWEEP, "seed=3,1", hook="", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
@@ -250,7 +250,7 @@ def test_a_job_whose_configuration_has_changed_is_run_again(app):
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_finished_job_knows_another_text(composer, tmp_path, command):
-    """A training job runs again if its text has changed. An evaluation does not, as it reads no training text."""
+    """A training job runs again if its text has changed, but an evaluation, which reads no training text, does not."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
         for side in ("en", "fr"):

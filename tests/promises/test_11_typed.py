@@ -65,7 +65,7 @@ def options(command: str) -> list[str]:
 
 
 def rest_is_slow(command: str, *before: Any) -> list[Any]:
-    """Returns a pytest parameter per option. All but the first two options of a group are marked slow."""
+    """Returns a pytest parameter per option, marked slow except for the first two options of each group."""
     seen: Counter[str] = Counter()
     parameters = []
     for word in options(command):
@@ -99,7 +99,7 @@ def stored_of(composer):
 
 
 def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """Continues a run with `how` (such as ckpt_path=f) and `word`. Returns its configuration, or the refused key."""
+    """Continues a run with `how` (such as ckpt_path=f) and `word`; returns its configuration, or the refused key."""
     try:
         config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
     except InputError as refusal:
@@ -189,7 +189,7 @@ def test_a_group_of_the_users_own_acts(composer, own):
 
 
 def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
-    """The group changes keys that `nmt.evaluate` has. Its other keys are ignored, and logged."""
+    """The group changes keys that `nmt.evaluate` has; its other keys are ignored, and logged."""
     stored = load(composer(*TINY))
     with caplog.at_level("INFO"):
         config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
@@ -293,7 +293,7 @@ def test_the_effects_of_keys():
 
 
 class TestCommands:
-    """Commands with overrides. Most of them start from the checkpoint of a trained run."""
+    """Commands with overrides, most of which start from the checkpoint of a trained run."""
 
     LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
 

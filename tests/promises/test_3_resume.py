@@ -47,7 +47,7 @@ publish.publish = lambda *arguments: None
 
 
 def train(folder: Path, *typed: str, hook: str = ""):
-    """Trains in `folder/run`, or resumes that run. Skips the evaluation after the training."""
+    """Trains in `folder/run`, or resumes that run; skips the evaluation after the training."""
     line = (*TYPED, "hydra.run.dir=run", "resume=auto", f"data.cache={folder.parent}/cache")
     return run("train", *line, *typed, cwd=folder, hook=NO_RESULTS + hook)
 
@@ -201,7 +201,7 @@ def test_another_text_is_refused(whole):
 
 
 def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
-    """`ckpt_path` works as in any Lightning project. The new run continues from update 16 to 20."""
+    """`ckpt_path` works as in any Lightning project; the new run continues from update 16 to 20."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
     assert ended.code == 0, ended.err

@@ -1,4 +1,4 @@
-"""Two checkpoints of the same update are hard links to one file. A later checkpoint does not change it."""
+"""Two checkpoints of the same update are hard links to one file, which a later checkpoint does not change."""
 
 import ctypes
 import multiprocessing

@@ -40,7 +40,7 @@ def test_an_exception_of_a_worker_is_raised_here(two_cores):
     [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGKILL, False)],
 )
 def test_no_worker_outlives_its_parent(number, everybody, tmp_path):
-    """The workers would sleep for a minute. A signal to their parent ends them at once."""
+    """The workers would sleep for a minute, but a signal to their parent ends them at once."""
     code = """if True:
         import os, pathlib, signal, time
         signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background job
