@@ -3,10 +3,10 @@
     python -m benchmarks.peers.quality FOLDER --minutes 20
 
 FOLDER contains Multi30k: `train`, `val` and `test2016`, as `.en` and `.fr`. All systems train on the same
-tokens, in batches of 80, with one thread, Adam (each with its own learning rate) and dropout. Their
-vocabularies are equally large, and their models have the sizes of `benchmarks.work`. The operating system
-ends the training after the given CPU time, which includes validation. The best model on the development set
-then translates test2016 with a beam of 12.
+tokens, in batches of 80, with one thread, Adam and dropout. `nmt` has the learning rate of `regime=laptop`,
+the toolkits have 1e-3. The vocabularies are equally large, and the models have the sizes of
+`benchmarks.work`. The operating system ends the training after the given CPU time, which includes
+validation. The best model on the development set then translates test2016 with a beam of 12.
 Prints one line of JSON per system: BLEU on tokens, its brevity penalty, and the number of updates.
 """
 

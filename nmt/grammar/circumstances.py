@@ -78,7 +78,7 @@ def write_time(draft: Draft, budget: int) -> None:
 
 
 def pick_object_budget(draft: Draft, budget: int) -> int:
-    """Picks how many words of `budget` an object gets. The rest is for adverbial phrases."""
+    """Picks how many words of `budget` an object gets; the rest is for adverbial phrases."""
     return budget if budget < 6 or draft.chance(0.4) else 2 + draft.draw() % (budget - 4)
 
 

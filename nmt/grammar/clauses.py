@@ -116,7 +116,7 @@ def _write_subject(draft: Draft, budget: int) -> Referent:
 
 
 def _write_full_subject(draft: Draft, noun_class: str, budget: int) -> Referent:
-    """Writes a noun phrase as the subject. Sometimes joins two persons by `and`."""
+    """Writes a noun phrase as the subject, or sometimes two persons joined by `and`."""
     referent = write_noun_phrase(draft, (noun_class,), budget, subject=True)
     if noun_class == "person" and referent.plural:
         draft.groups += 1
@@ -225,7 +225,7 @@ def _write_short_subject(draft: Draft, budget: int) -> Referent:
 
 
 def write_reported_clause(draft: Draft, reporter: Referent, tense: str, budget: int) -> None:
-    """Writes the clause that `reporter` says. A pronoun in this clause may refer to `reporter`."""
+    """Writes the clause that `reporter` says; a pronoun in this clause may refer to `reporter`."""
     outer = draft.tense
     draft.last_subject = reporter
     draft.depth += 1

@@ -12,8 +12,8 @@ from nmt.grammar.noun_phrases import write_person, write_place
 from nmt.grammar.nouns import adjectives_of
 from nmt.grammar.verbs import BE, LINKING, pick_negation, write_verb
 
-# In this grammar, `_ATTRIBUTIVE` adjectives never follow `be`, and `_ABSOLUTE` adjectives never follow
-# an adverb of degree such as `very`.
+# In this grammar, `_ATTRIBUTIVE` adjectives never follow `be`, and `_ABSOLUTE` adjectives have no degrees:
+# neither an adverb such as `very` nor a comparison (`as tall as`).
 _ATTRIBUTIVE = frozenset(
     [
         "real", "little", "recent", "lonely", "red", "white", "black", "green", "blue", "yellow",

@@ -45,9 +45,9 @@ TIME = {
 
 
 class AlignedPair(NamedTuple):
-    """A sentence pair in Moses tokens, with sorted links (i, j) of source word i and target word j. Both start at 0.
+    """A sentence pair in Moses tokens, with sorted links (i, j) of source word i and target word j.
 
-    A link is either sure or possible (Och and Ney 2003). See `nmt.grammar.french.Links`.
+    Both i and j start at 0. A link is either sure or possible (Och and Ney 2003). See `nmt.grammar.french.Links`.
     """
 
     source: list[str]
@@ -67,7 +67,7 @@ class AlignedPair(NamedTuple):
 
 
 class Referent(NamedTuple):
-    """The features of a noun phrase or pronoun. Other words must agree with these features."""
+    """The features of a noun phrase or pronoun with which other words must agree."""
 
     person: int
     feminine: bool
@@ -120,7 +120,7 @@ class Draft:
         return self.draw() < probability * RANGE
 
     def pick_unused(self, choice: Weighted[Word], tries: int = 3) -> Word:
-        """Picks a word that is not in the sentence yet, but accepts any word after `tries` attempts."""
+        """Picks a word that is not in the sentence yet, but accepts any word at the last of `tries` attempts."""
         for _ in range(tries):
             item = choice.pick(self.draw)
             if item not in self.used:

@@ -37,7 +37,7 @@ def noun_plural(noun: str) -> str:
 
 
 class Forms(NamedTuple):
-    """The forms of an English verb. `rest` follows each form, such as `up` in `gets up`."""
+    """The forms of an English verb; `rest` follows each form, such as `up` in `gets up`."""
 
     base: str
     third: str
@@ -48,7 +48,7 @@ class Forms(NamedTuple):
 
 
 def conjugate(lemma: str, past: str | None = None, participle: str | None = None) -> Forms:
-    """Returns the forms of a verb such as `eat` or `get_up`. Irregular verbs need their past forms."""
+    """Returns the forms of a verb such as `eat` or `get_up`; irregular verbs need their past forms."""
     base, *rest = lemma.split("_")
     if _consonant_y(base):
         third, regular = base[:-1] + "ies", base[:-1] + "ied"

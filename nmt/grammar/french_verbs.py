@@ -60,7 +60,7 @@ Five = tuple[str, str, str, str, str]
 
 
 class Forms(NamedTuple):
-    """The forms of a French verb. A `Five` has the forms for je, il, nous, vous and ils."""
+    """The forms of a French verb; a `Five` has the forms for je, il, nous, vous and ils."""
 
     infinitive: str
     present: Five
@@ -118,7 +118,7 @@ def _principal(infinitive: str) -> tuple[list[str], str | None]:
 
 
 def conjugate(infinitive: str) -> Forms:
-    """Returns all forms of a verb. The infinitive must have no reflexive pronoun."""
+    """Returns all forms of a verb, given its infinitive without a reflexive pronoun."""
     (je, il, nous, ils, future, participle), vous = _principal(infinitive)
     stem = "ét" if infinitive == "être" else nous[:-3]  # stem of the imperfect
     short = stem  # the stem before i: mang-ions, but mange-ais

@@ -57,7 +57,7 @@ class Verb(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A proper name or an adverb. Names of countries are masculine (au Japon) or feminine (en France)."""
+    """A proper name or an adverb; names of countries are masculine (au Japon) or feminine (en France)."""
 
     english: str
     french: str
@@ -65,7 +65,7 @@ class Name(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A fixed phrase. `links[j]` has the links of French word j."""
+    """A fixed phrase; `links[j]` has the links of French word j."""
 
     english: tuple[str, ...]
     french: tuple[str, ...]

@@ -37,7 +37,7 @@ _NUMERALS = Weighted(
 
 @cache
 def nouns_of(noun_classes: tuple[str, ...], mass: bool = True) -> Weighted[Noun]:
-    """Returns the nouns of these classes. Each class has the same total weight."""
+    """Returns the nouns of these classes; each class has the same total weight."""
     pairs = [
         pair
         for noun_class in noun_classes
@@ -144,7 +144,7 @@ def write_determiner(
 
 
 def write_nominal(draft: Draft, nominal: Nominal) -> None:
-    """Writes the adjectives and the noun. In French, some adjectives follow the noun."""
+    """Writes the adjectives and the noun; in French, some adjectives follow the noun."""
     noun, plural, before, after = nominal
     at = {
         adjective: draft.put_english(adjective.english) for adjective in nominal.in_english_order()

@@ -212,7 +212,7 @@ def _write_control(draft: Draft, verb: Verb, subject: Referent, tense: str, budg
 
 
 def _write_modal(draft: Draft, subject: Referent, tense: str) -> None:
-    """Writes `can`, `could` or `must`. A negated `can` is one word, `cannot`."""
+    """Writes `can`, `could` or `must`; a negated `can` is one word, `cannot`."""
     negated = draft.chance(0.25)
     if tense == PAST:
         english = "could"

@@ -1,4 +1,4 @@
-"""Draws sentence pairs. The seed, the split and a number k determine one pair."""
+"""Draws sentence pairs, each of which depends only on the seed, the split, a number k and the length settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def share(source: Sequence[str]) -> int:
 
 
 def split_share(split: str) -> range:
-    """Returns the shares of a split. A suffix after a colon, as in `test:long`, has no effect."""
+    """Returns the shares of a split; a suffix after a colon, as in `test:long`, has no effect."""
     base = split.partition(":")[0]
     if base not in _SHARES:
         raise ValueError(f"built-in corpus: no split {split!r}; there are train, valid and test")
@@ -109,7 +109,7 @@ def draw_by_length(
     max_length: int = 80,
     by_target: bool = False,
 ) -> AlignedPair:
-    """Returns draw k of a split. The draws go through the length buckets in turn.
+    """Returns draw k of a split, where the draws go through the length buckets in turn.
 
     Draw k is in bucket number k mod (number of buckets).
 

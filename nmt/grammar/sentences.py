@@ -91,7 +91,7 @@ def _write_opening(draft: Draft, tense: str, length: int) -> None:
 
 
 def _pick_budget(draft: Draft, end: int) -> int:
-    """Picks the number of words of a clause. Often leaves some words for another clause."""
+    """Picks the number of words of a clause, and often leaves some words for another clause."""
     left = end - len(draft.source)
     if left <= 11:
         return left

@@ -39,7 +39,7 @@ NO_LONGER = Negation(("no", "longer"), "plus")
 
 
 class Pronoun(NamedTuple):
-    """An object pronoun. It follows the English verb and precedes the French verb."""
+    """An object pronoun, which follows the English verb and precedes the French verb."""
 
     english: str
     french: str

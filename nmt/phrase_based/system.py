@@ -86,7 +86,7 @@ def train_system(pairs: Iterable[tuple[str, str]], folder: Path, config: PhraseB
 
 
 def _train(scratch: Path, folder: Path, config: PhraseBasedConfig) -> None:
-    """Trains the phrase-based system on the files in `scratch`. Runs in the process that `train_system` starts."""
+    """Trains the phrase-based system on the files in `scratch`, in the process that `train_system` starts."""
     from machine.corpora import TextFileTextCorpus
     from machine.translation.thot import ThotSmtModelTrainer
 
@@ -140,7 +140,7 @@ class PhraseBased:
     def translate(
         self, sources: Sequence[Sequence[str]], progress: str | None = None
     ) -> list[list[str]]:
-        """Returns the best translation of each sentence. Unknown words are copied.
+        """Returns the best translation of each sentence; unknown words are copied.
 
         Args:
             sources: words of each sentence.

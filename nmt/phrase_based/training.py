@@ -117,7 +117,7 @@ def tune(
 
 
 def moved(weights: Weights, feature: int, share: float) -> Weights:
-    """Changes one weight by a share of its size. Only weights in `SIGNED` may become 0 or negative.
+    """Changes one weight by a share of its size, unless a weight outside `SIGNED` would become 0 or negative.
 
     >>> moved((1.0, 2.0), 1, -0.5)
     (1.0, 1.0)

@@ -70,7 +70,7 @@ def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp
 
 
 def test_all_items_fit_ten_minutes():
-    """570 seconds are for the items, 30 for starting processes. The least important items are last."""
+    """570 seconds are for the items, 30 for starting processes; the least important items are last."""
     assert sum(seconds for _, seconds in program.ITEMS.values()) <= 570
     assert list(program.ITEMS)[-3:] == ["search", "repeat", "compile"]
 
