@@ -193,7 +193,7 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
             f"standard deviation {WIDTH}; at least {FEWEST} effective sentences). "
         )
         if drawn := resampled_words(curves[curves["kind"] == "score"]):
-            text += f"Band: {LEVEL} bootstrap interval over {drawn}, at each length. "
+            text += f"Band: {LEVEL} confidence interval over {drawn}, at each length. "
         if "constant" in set(curves["kind"]):
             text += "Dashed: a system with the same error rate per word at every length. "
     else:

@@ -35,7 +35,7 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
         built = build_model(config(**PAPER | model), 30_002, 30_002)
     count = 0
     for name, parameter in built.named_parameters():
-        if parameter.dim() == 1 and not name.endswith("v_a"):
+        if parameter.dim() == 1 and not name.endswith("scoring.v"):
             continue  # a bias
         shape = [size - 2 if size == 30_002 else size for size in parameter.shape]
         count += torch.Size(shape).numel()

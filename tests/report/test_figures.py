@@ -111,7 +111,7 @@ def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison)
     heights = [bar.get_height() for bar in figure.axes[4].patches]
     assert heights == points.groupby("from")["sentences"].max().tolist()
     words = caption(comparison, "newstest")
-    assert "Band: 95 % bootstrap interval over sentences, at each length." in words
+    assert "Band: 95 % confidence interval over sentences, at each length." in words
     assert "Vertical line: the longest training sentence." in words
 
 

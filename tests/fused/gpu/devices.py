@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from triton.runtime import interpreter  # isort: split
 
-# Turns off overflow checks, which compiled kernels do not have, and which would take a third of the time.
+# Turns off overflow checks, which compiled kernels do not have, and which would take a tenth of the time.
 interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
 
 DEVICES = [

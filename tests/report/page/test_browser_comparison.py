@@ -34,7 +34,7 @@ def test_runs_are_switched_and_grouped(page: Any) -> None:
     assert lines(page) == 5
     drawn_after(page, "#length-chart", lambda: page.click("#grouped"))
     assert lines(page) == 3
-    assert "Band: 95 % bootstrap interval over sentences" in page.inner_text("#length-note")
+    assert "Band: 95 % confidence interval over sentences" in page.inner_text("#length-note")
     assert "RNNsearch-50" in page.inner_text("#length-legend").split("\n")
     drawn_after(page, "#length-chart", lambda: page.click("#all-off"))
     assert page.is_visible("#length-empty")

@@ -17,7 +17,7 @@ const TRAINING = {
 
 const comparedCaption = (control, level) =>
   `Each system compared with ${control} on the same sentences of each length, so their difficulty cancels. ` +
-  `Band: ${level} bootstrap interval that holds at all lengths together; where it excludes the line of ` +
+  `Band: ${level} confidence interval that holds at all lengths together; where it excludes the line of ` +
   `${control} (0 for differences, 1 for ratios), the systems differ.`;
 
 const domainTitle = (domain) => (domain === "adjusted" ? "adjusted for domain" : `in ${domain}`);
