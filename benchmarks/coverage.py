@@ -345,7 +345,8 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
         lengths = draw_lengths("natural", size, generator)
         flat = generator.choice(3000, lengths.sum(), p=vocabulary / vocabulary.sum())
         words = np.split(np.array([f"w{word}" for word in flat]), np.cumsum(lengths)[:-1])
-        # The square root is needed, since BLEU is about proportional to the squared share of right words.
+        # BLEU is about proportional to the square of the share of right words. So the square root of a loss
+        # in BLEU gives the share.
         place = np.clip(np.log(lengths / SHORT) / np.log(LONG / SHORT), 0, None)
         rates = 1 - (1 - rate) * np.sqrt(np.maximum(1 - loss * place, 0.1))
         given = damaged([each.tolist() for each in words], rates, generator)

@@ -115,7 +115,7 @@ def repeat(setting: Setting, findings: Findings) -> None:
 
 
 def memory(setting: Setting, findings: Findings) -> None:
-    """Measures the GPU memory that updates on a pool of batches reserve, and the seconds per captured CUDA graph.
+    """Measures the GPU memory reserved by updates on a pool of batches, and the seconds per captured CUDA graph.
 
     As in training, the largest batch is captured first. The second pass over the pool captures no graphs.
     """

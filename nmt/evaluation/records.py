@@ -20,7 +20,7 @@ The keys of a record are:
     eos_weight     attention weight on the source `</s>`, averaged over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
     position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
-    statistics     statistics by key of the score; only of scores that are slow, language-dependent or read from files
+    statistics     statistics by key of the score; only if it is slow, depends on the language, or is read from a file
 """
 
 import hashlib

@@ -278,11 +278,11 @@ def run_backward(
     product `from_next`. The next iteration adds them. One buffer contains ∂q, ∂z, ∂r and ∂s̃ of all steps.
     It has four views, which cover the columns marked with ×:
 
-                    ∂q  ∂z  ∂r  ∂s̃
-        queries     ×
-        units           ×   ×   ×     ∂projected
-        products    ×   ×   ×         ∂[q_i; u_i]
-        candidates              ×     ∂(U (r∘s_{i-1}))
+        view        ∂q  ∂z  ∂r  ∂s̃    is the gradient of
+        queries     ×                 q_i
+        units           ×   ×   ×     `projected`
+        products    ×   ×   ×         [q_i; u_i]
+        candidates              ×     U (r∘s_{i-1})
     """
     units = UnitRecord(*saved[:7])
     source = AttentionRecord(*saved[7:]) if len(saved) > 7 else None

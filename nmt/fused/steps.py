@@ -82,7 +82,7 @@ def candidate_backward(
 def reset_backward(
     grad_state: Tensor, grad_reset_state: Tensor, gates: Tensor, state: Tensor, grad: Tensor
 ) -> None:
-    """Writes the pre-activation gradient of r to `grad`.
+    """Writes the gradient of the pre-activation of r to `grad`.
 
     `grad_reset_state` (..., H) is the gradient of r∘s. `grad_state` is the gradient of s'. `grad_state`
     becomes the sum (1 - z)∘grad_state + r∘grad_reset_state, which is one part of the gradient of s.

@@ -314,8 +314,8 @@ class Model:
         Args:
             sources: source words of each hypothesis.
             hypotheses: results of `search`.
-            attended: indices of the hypotheses to force-decode, for attention, log-probabilities of words
-                and `runners_up`. Hypotheses with an `<unk>` to replace are always force-decoded.
+            attended: indices of the hypotheses to force-decode, which gives their attention, log-probabilities
+                of words and `runners_up`. Hypotheses with an `<unk>` to replace are always force-decoded.
             runners_up: as in `force_decode`.
         """
         settings = self.config.search

@@ -53,7 +53,7 @@ class Additive(nn.Module):
 
     Initialisation: `paper` sets v_a to 0. Then all scores are 0, all weights are equal, and the
     gradient of W_a and U_a is 0 until v_a changes. `glorot` and `wide` initialise v_a
-    like a 1 × N matrix, by `xavier_uniform_`. Alignments are then learnt in several times fewer updates.
+    like a 1 × N matrix, by `xavier_uniform_`. Both learn alignments in several times fewer updates than `paper`.
     """
 
     def __init__(self, query_size: int, key_size: int) -> None:

@@ -110,7 +110,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimFile:
-    """A file of claims; its keys are the attributes after `sha256`, and `set` (the default test set)."""
+    """A file of claims. It has a key for each attribute after `sha256`, and a key `set`, the default test set."""
 
     name: str
     sha256: str

@@ -129,7 +129,7 @@ def test_shares_are_the_batch_and_of_equal_work(
         ]
         assert sorted(np.concatenate(shares)) == sorted(rows)
         assert np.ptp([len(share) for share in shares]) <= 1
-        # A share is for one rank and one micro-batch. If two shares have equally many pairs, their
+        # A share has the pairs of one micro-batch on one rank. If two shares have equally many pairs, their
         # total lengths differ by at most max(length) - min(length).
         longer = sizes.max(axis=1)
         whole = [longer[share].sum() for share in shares if len(share) == len(shares[0])]

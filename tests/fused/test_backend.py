@@ -118,7 +118,7 @@ def expected():
 def goes_on(expected, caplog):
     """Returns run(said), which trains with graphs, and checks that one warning contains `said`.
 
-    It also checks that weights and losses are those of a training without failures.
+    `run` also checks that weights and losses equal those of a training without failures.
     """
 
     def run(said):

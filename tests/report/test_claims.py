@@ -244,7 +244,7 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
     runs = [run_of("a", seed, lambda _, s=seed: 2 * s) for seed in seeds]
     runs += [run_of("b", seed, lambda _, s=seed: 2 * s + 1) for seed in seeds]
     [row], _ = decide(runs, second, rule={"above": 0})
-    # With three seeds, the interval includes the variation between seeds.
+    # Only with three seeds does the interval include the variation between seeds.
     assert row["verdict"] == verdict_words(row) == verdict
 
 

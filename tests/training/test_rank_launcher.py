@@ -136,7 +136,7 @@ def others(process: subprocess.Popen[bytes]) -> list[int]:
     [(0, signal.SIGTERM), (4, signal.SIGTERM), (4, signal.SIGINT), (8, signal.SIGTERM)],
 )
 def test_a_signal_to_the_process_group(launched, tmp_path, delay_s, number):
-    """The program `timeout` and terminals send a signal to all processes of a group."""
+    """Terminals and the program `timeout` send a signal to all processes of a group."""
     time.sleep(delay_s)
     os.killpg(launched.pid, number)
     assert launched.wait(60) == 128 + number

@@ -23,8 +23,8 @@ class Score(ABC):
         by_length: whether the score is also computed for each length bucket.
         default: whether the score is on by default.
         slow: whether the statistics are slow to compute. Such statistics are stored in the records. If they
-            are missing in a run, they are computed only if the user names the score. For other systems, they
-            are always computed.
+            are missing in a run, they are computed only if the user names the score. If they are missing for
+            another system, they are always computed.
         field: key of the statistics in records, for scores that do not override `statistics`.
     """
 

@@ -56,7 +56,7 @@ class Launches(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.overloadpacket.__name__
-        if name == "_local_scalar_dense":  # `item`, `float` and `bool` return 1
+        if name == "_local_scalar_dense":  # `item`, `float` and `bool` call this
             if args[0].device.type == "cuda":
                 self.blocking.append(f"{func}: {tuple(args[0].shape)}")
             return 1
