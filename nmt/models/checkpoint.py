@@ -8,7 +8,7 @@ The entry `hyper_parameters` has the configuration (`config`) and the vocabulary
     overrides                             overrides of the command line
     initial                               entry `initial_checkpoint` of results.json; None if the weights were new
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
-    outcome                               `train`, `valid` and `history` of results.json
+    outcome                               `train`, `valid`, `history` and `initial_checkpoint` of results.json
     dictionary                            translations of source words; None without attention or with subwords
 
 Of a finished run, only the best checkpoint (without one, the last) has `outcome` and `dictionary`. All values

@@ -15,7 +15,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from nmt.config.code import user_code
-from nmt.config.commands import TrainConfig
+from nmt.config.commands import INITIAL_CHECKPOINT, TrainConfig
 from nmt.config.keys import LENGTH, effect_of
 from nmt.config.overrides import differences
 from nmt.config.schema import Config, class_name, scoring_of, to_containers
@@ -146,9 +146,9 @@ class Training:
     def finish(self) -> tuple[Model, dict[str, Any]]:
         """Returns the trained model and its outcome.
 
-        The model has the weights of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome has
-        the entries `train`, `valid` and `history` of results.json. The outcome is stored in this checkpoint,
-        with a dictionary that is learnt from the attention.
+        The model has the weights of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome has the entries
+        `train`, `valid`, `history` and `initial_checkpoint` of results.json. It is stored in this checkpoint, with a
+        dictionary that is learnt from the attention.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
@@ -177,6 +177,7 @@ class Training:
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
         outcome = {"train": train, "valid": valid, "history": history}
+        outcome[INITIAL_CHECKPOINT] = self.model.description["initial"]
         if self.trainer.is_global_zero:
             complete_checkpoint(path, outcome, dictionary)
         return dataclasses.replace(model, dictionary=dictionary), outcome

@@ -33,7 +33,8 @@ def stored_outcome(run: Run) -> dict[str, Any]:
         "devices": trainer.world_size,
         "precision": str(trainer.precision),
     }
-    unfinished = {"train": {"updates": checkpoint.update}, "valid": {}, "history": []}
+    unfinished: dict[str, Any] = {"valid": {}, "history": [], INITIAL: checkpoint.about["initial"]}
+    unfinished["train"] = {"updates": checkpoint.update}
     return unfinished | checkpoint.about["outcome"] | {"sources": sources}
 
 
@@ -62,7 +63,7 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
 
     Args:
         run: the run.
-        described: entries about the training (`train`, `valid`, `history`) and about the model (see
+        described: entries about the training (see `Training.finish`) and about the model (see
             `describe_model`).
     """
     config = run.config
@@ -77,7 +78,6 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "commit": run.commit,
         "processor": processor(),
         "text": run.text and run.text.identified(),
-        INITIAL: describe_initial(run),
         "versions": results.versions(),
         **described,
     }

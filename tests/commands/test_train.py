@@ -15,7 +15,7 @@ import torch
 from nmt.data.vocabulary import load_vocabulary
 from nmt.evaluation.scores_csv import read_scores
 from nmt.report.runs import find_runs, grouped
-from tests.helpers.processes import TINY
+from tests.helpers.processes import SILENT, TINY
 from tests.helpers.produced import SETS, files, lines, results, score
 
 
@@ -92,7 +92,7 @@ class TestTrain:
     def test_runs_whose_initial_checkpoints_differ_only_in_their_seed_are_one_group(
         self, program, rnnsearch
     ):
-        """A resumed run still knows its initial checkpoint, even if the file is deleted."""
+        """The file is deleted during the training. A resumed run and an evaluation still know what it was."""
         content = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)
         runs = []
         for seed, lr in ((1, 0.002), (2, 0.002), (3, 0.004)):
@@ -105,15 +105,20 @@ class TestTrain:
                 f"seed={seed}",
                 f"hydra.run.dir={folder}",
             )
-            ended = program("train", *TINY, "trainer.max_steps=6", *typed, figures=False)
+            hook = f"before('nmt.training.fit:Training.finish', 1, lambda: os.remove('first{seed}.ckpt'))"
+            typed = (*TINY, "trainer.max_steps=6", *typed)
+            ended = program("train", *typed, figures=False, hook=hook)
             assert ended.code == 0, ended.err
             runs.append(program.folder / folder)
         assert [len(each) for each in grouped(find_runs(runs)).values()] == [2, 1]
         before = results(runs[0])["initial_checkpoint"]
-        (program.folder / "first1.ckpt").unlink()
         ended = program("train", f"resume={runs[0]}", "trainer.max_steps=7", figures=False)
         assert ended.code == 0, ended.err
         assert results(runs[0])["initial_checkpoint"] == before
+        typed = (f"checkpoint={runs[0]}/checkpoints/last.ckpt", "hydra.run.dir=tested")
+        ended = program("evaluate", *typed, *SILENT, figures=False)
+        assert ended.code == 0, ended.err
+        assert results(program.folder / "tested")["initial_checkpoint"] == before
 
     @pytest.mark.parametrize("name", SETS)
     def test_translations_are_in_the_order_of_the_source(self, rnnsearch, name):

@@ -25,7 +25,7 @@ def corpus(sentences: int, seed: int = 0, longest: int = 70, quality: float = 0.
         if number % 10 == 3:
             hypothesis = []
         if number % 10 == 7:
-            hypothesis = ["x"] * (start + 1)
+            hypothesis = ["x"] * int(draw.integers(1, length + 4))
         pairs.append((hypothesis, reference))
     return pairs
 

@@ -45,7 +45,8 @@ class Launches(TorchDispatchMode):
         self.in_graphs: list[Launch] = []
         self.blocking: list[str] = []
         self.graphs = 0  # number of replays
-        self.pools: list[Any] = []  # memory pool of each capture
+        self.captures: list[tuple[Any, Any]] = []  # stream and memory pool of each capture
+        self.warm_ups: list[Any] = []  # stream of each warm-up
 
     def take(self) -> Launches:
         """Returns what was recorded since the last call of `take`."""
@@ -91,9 +92,12 @@ class Launches(TorchDispatchMode):
         return SimpleNamespace(captured=captured, replay=replay)
 
     @contextlib.contextmanager
-    def capture(self, graph: Any, pool: Any, *_: Any, **__: Any) -> Iterator[None]:
+    def capture(
+        self, graph: Any, pool: Any, stream: Any, capture_error_mode: str
+    ) -> Iterator[None]:
         """Replaces `torch.cuda.graph`."""
-        self.pools.append(pool)
+        assert capture_error_mode == "thread_local"  # other threads may call CUDA during a capture
+        self.captures.append((stream, pool))
         self.captured = graph.captured
         yield
         self.captured = None
@@ -107,8 +111,14 @@ def fake_cuda() -> Iterator[Launches]:
 
     launches = Launches()
     launches.clear()
-    stream = SimpleNamespace(device=GPU, wait_stream=lambda other: None)  # nothing runs on it
+    current = _stream()
     available = torch.cuda.is_available()
+
+    @contextlib.contextmanager
+    def on(stream: Any) -> Iterator[None]:
+        if stream is not current:
+            launches.warm_ups.append(stream)
+        yield
 
     def run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
@@ -116,11 +126,11 @@ def fake_cuda() -> Iterator[Launches]:
         launches.launch(kernel.fn.__name__, tensors)
 
     cuda = {
-        "Stream": lambda device: stream,
-        "stream": lambda stream: contextlib.nullcontext(),
+        "Stream": _stream,
+        "stream": on,
         "is_available": lambda: available,  # precomputed, since every operation calls it
         "current_device": lambda: GPU.index,
-        "current_stream": lambda device=None: stream,
+        "current_stream": lambda device=None: current,
         "CUDAGraph": launches.graph,
         "graph": launches.capture,
         "is_bf16_supported": lambda *_, **__: True,
@@ -144,6 +154,11 @@ def fake_cuda() -> Iterator[Launches]:
         ):
             stack.enter_context(each)
         yield launches
+
+
+def _stream(device: torch.device = GPU) -> Any:
+    """Replaces `torch.cuda.Stream`. Nothing runs on a stream, so waiting does nothing."""
+    return SimpleNamespace(device=device, wait_stream=lambda stream: None)
 
 
 @torch.no_grad()

@@ -123,12 +123,13 @@ def test_the_length_of_an_update(words, allowed, composer, tmp_path):
 
     `allowed` limits the numbers of kernels launched by the CPU, of kernels in graphs, and of graph replays.
     Its last two numbers limit the memory traffic (in MiB) of the CPU's kernels and of the graphs. The batch
-    has 80 sentences of 8 or 30 words. All captures use one memory pool.
+    has 80 sentences of 8 or 30 words. All captures use one memory pool and the stream of the warm-ups.
     """
     sizes = ((80, words, words), (80, words - 1, words - 1), (6, 3, 2))
     first, made, other = updates(composer, tmp_path, sizes=sizes)
-    assert made.pools == made.blocking == []
-    assert first.pools == other.pools != []
+    assert made.captures == made.warm_ups == made.blocking == []
+    assert first.captures == other.captures
+    assert [stream for stream, _ in first.captures] == first.warm_ups
     found = (
         len(made.by_cpu), len(made.in_graphs), made.graphs,
         sum(launch.bytes for launch in made.by_cpu) / 2**20,
