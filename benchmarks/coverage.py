@@ -49,10 +49,10 @@ from nmt.evaluation.length_curve import (
     kernel,
     length_curves,
 )
+from nmt.evaluation.measured import Measured
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.summary import Measured
 
 BLEU = REGISTERED["bleu"]
 LONGEST = 100  # number of words in the longest sentence

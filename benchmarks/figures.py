@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.records import DOCS, RECORDS
 from nmt.evaluation.length_curve import Curve, length_curves
-from nmt.evaluation.summary import Measured
+from nmt.evaluation.measured import Measured
 from nmt.report.runs import FinishedRun
 from nmt.report.style import save_figure, style
 

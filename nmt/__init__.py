@@ -10,6 +10,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from nmt.utils.version import __version__
+
 if sys.platform == "win32":
     print("this program runs on Linux and macOS; on Windows use WSL", file=sys.stderr)
     raise SystemExit(2)
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from nmt.inference.model import Model
     from nmt.inference.sentence import ScoredSentence
     from nmt.utils.errors import InputError
-
-__version__ = "1.0.0"
 
 __all__ = [
     "InputError",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import BaselineConfig
 
 # Sections and keys of the configuration that apply to a phrase-based system
@@ -31,7 +31,7 @@ def main(composed: BaselineConfig) -> None:
     """Trains, tunes and tests the baseline, then writes results.json."""
     from nmt.config.schema import to_containers
     from nmt.evaluation.records import system_record
-    from nmt.inference.test_sets import evaluate, read_sets
+    from nmt.inference.held_out import evaluate, read_sets
     from nmt.phrase_based.system import check_installed
     from nmt.phrase_based.training import tuned_system
     from nmt.text.tokenise import tokenisers

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.cli.composition import chosen_file
 from nmt.config.commands import CompareConfig
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import EvaluateConfig
 
 
 @command("evaluate")
 def main(composed: EvaluateConfig) -> None:
     """Evaluates a checkpoint and writes a new run folder."""
+    from nmt.inference.held_out import evaluate, held_out_splits, read_sets, translate_set
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
-    from nmt.inference.test_sets import evaluate, held_out_splits, read_sets, translate_set
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run, stored_outcome
     from nmt.training.publish import publish

@@ -8,7 +8,7 @@ python -m nmt.prepare data=text data.train.source=train.en data.train.target=tra
 
 from __future__ import annotations
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
 
 

@@ -16,7 +16,7 @@ import math
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import ScoreConfig
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
 from nmt.training.signals import Stop, stoppable
 from nmt.utils.environment import output_folder
@@ -29,8 +29,8 @@ def train(composed: TrainConfig, stop: Stop) -> float | None:
     Returns the best checkpoint's score, so that a sweeper can optimise it.
     """
     stop.importing = True
+    from nmt.inference.held_out import evaluate, read_sets, translate_set
     from nmt.inference.live_export import export_live
-    from nmt.inference.test_sets import evaluate, read_sets, translate_set
     from nmt.training.fit import Training
     from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.command import command
+from nmt.cli.application import command
 from nmt.config.commands import TranslateConfig
 
 if TYPE_CHECKING:

@@ -34,9 +34,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from nmt.config.commands import TrainConfig
 from nmt.config.keys import INCIDENTAL, effect_of, flatten
-from nmt.utils.commands import override_key, quoted
 from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked
+from nmt.utils.quoting import override_key, quoted
 from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from nmt.utils.commands import command_line, quoted
 from nmt.utils.errors import InputError
+from nmt.utils.quoting import command_line, quoted
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from nmt.config.commands import CheckpointConfig, TrainConfig
 from nmt.config.keys import LOCAL, RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
 from nmt.config.loading import check_together, load_plain, type_texts
 from nmt.config.schema import Config, to_containers
-from nmt.utils.commands import override_key
 from nmt.utils.errors import InputError, first_line
+from nmt.utils.quoting import override_key
 from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, binom
 
+from nmt.evaluation.measured import Measured
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.bleu import (
     CORRECT,
@@ -30,7 +31,6 @@ from nmt.evaluation.scores.bleu import (
     REFERENCE_LENGTH,
     TOTAL,
 )
-from nmt.evaluation.summary import Measured
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmt.evaluation.length_curve import FEWEST, Kernel, LengthScale, kernel
-from nmt.evaluation.summary import CommonSentences
+from nmt.evaluation.measured import CommonSentences
 
 FEWEST_OF_DOMAIN = 5  # minimum effective sample size of a domain at a length
 

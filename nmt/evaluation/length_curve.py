@@ -33,6 +33,7 @@ from scipy.special import ndtri
 
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation.estimate import Estimate, combined
+from nmt.evaluation.measured import CommonSentences, Measured, common_sentences
 from nmt.evaluation.resampling import (
     Combine,
     count_documents,
@@ -40,7 +41,6 @@ from nmt.evaluation.resampling import (
     sums_by_document,
 )
 from nmt.evaluation.scores import Score
-from nmt.evaluation.summary import CommonSentences, Measured, common_sentences
 
 WIDTH = 0.15  # in log length; 50 % of the kernel weight is within 10 % of x, 95 % within 34 %
 FEWEST = 30  # minimum effective sample size at a length of a curve

@@ -10,7 +10,6 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 
-import nmt
 from nmt.config.loading import load_plain
 from nmt.config.schema import ModelConfig, to_containers
 from nmt.data.batch import Batch
@@ -25,6 +24,7 @@ from nmt.models.checkpoint import read_checkpoint
 from nmt.models.held_out_metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer, replace_optimizer
+from nmt.utils.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +228,7 @@ class Translator(pl.LightningModule, ABC):
         """Stores the version, vocabularies, `description`, `way`, and the total of `log_sums` over all ranks."""
         sums = self.trainer.strategy.reduce(self.log_sums.values.clone(), reduce_op="sum")
         checkpoint["log_sums"] = sums.tolist()
-        checkpoint["nmt"] = {"version": nmt.__version__, **self.description}
+        checkpoint["nmt"] = {"version": __version__, **self.description}
         if self.way is not None:
             lost = self.way.kernels and not backend_of(self.network).kernels
             failed = self.kernels_failed or (lost and bool(self.config.model.kernels))

@@ -25,7 +25,6 @@ from typing import Any
 
 import torch
 
-import nmt
 from nmt.config.code import reject_untrusted_targets
 from nmt.config.commands import TrainConfig
 from nmt.config.loading import load_plain
@@ -35,6 +34,7 @@ from nmt.layers import Network
 from nmt.models.networks import build_network
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_atomically
+from nmt.utils.version import __version__
 
 KEY = "nmt"
 
@@ -119,8 +119,8 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         config = load_plain(values)
     except Exception as error:
         made = stored.get("version")
-        other = f" (made by version {made}, read by {nmt.__version__})"
-        by = other if made and made != nmt.__version__ else ""
+        other = f" (made by version {made}, read by {__version__})"
+        by = other if made and made != __version__ else ""
         reason = first_line(error)
         raise InputError(
             f"checkpoint={path}: its configuration is refused{by}: {reason}"

@@ -34,9 +34,9 @@ from nmt.evaluation.length_curve import (
     kernel,
     length_curves,
 )
+from nmt.evaluation.measured import CommonSentences, Measured
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.significance import holm
-from nmt.evaluation.summary import CommonSentences, Measured
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
 from nmt.utils.errors import InputError, first_line

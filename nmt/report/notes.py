@@ -11,10 +11,10 @@ import numpy as np
 from nmt.evaluation import significance
 from nmt.evaluation.domains import comparable_domains, shares_at
 from nmt.evaluation.length_curve import FEWEST
+from nmt.evaluation.measured import common_sentences
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores.text import missing_tokenizer
-from nmt.evaluation.summary import common_sentences
 from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted

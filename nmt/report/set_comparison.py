@@ -15,9 +15,9 @@ from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
 from nmt.evaluation.length_curve import Curve, LengthScale, length_curves, separate_curves
+from nmt.evaluation.measured import Measured, common_sentences, compute_statistics
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table
-from nmt.evaluation.summary import Measured, common_sentences, compute_statistics
 from nmt.report.retention import ADJUSTED, Curves
 from nmt.report.runs import FinishedRun, grouped
 

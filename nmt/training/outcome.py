@@ -16,9 +16,9 @@ from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint
 from nmt.report.runs import FinishedRun
 from nmt.training.run import Run
-from nmt.utils.commands import command_line, override_key
 from nmt.utils.devices import name_of, processor
 from nmt.utils.files import sha256
+from nmt.utils.quoting import command_line, override_key
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:

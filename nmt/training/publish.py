@@ -13,7 +13,7 @@ from nmt.config.schema import Config
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores_csv import score_table, write_scores
-from nmt.inference.test_sets import Evaluated
+from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
@@ -44,7 +44,7 @@ def publish(
         folder: run folder.
         config: configuration of the run.
         about: the content of results.json, without the scores.
-        evaluated: the result of `nmt.inference.test_sets.evaluate`.
+        evaluated: the result of `nmt.inference.held_out.evaluate`.
         loggers: loggers that get the results.
     """
     if rank():

@@ -28,10 +28,10 @@ from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import connect, make_loggers
 from nmt.training.signals import Stop
-from nmt.utils.commands import override_key, quoted
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
+from nmt.utils.quoting import override_key, quoted
 from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)

@@ -24,9 +24,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from nmt.utils.commands import command_line, quoted
 from nmt.utils.environment import end_with_parent, job_id, rank
 from nmt.utils.errors import Interrupted, exit_at_once
+from nmt.utils.quoting import command_line, quoted
 
 log = logging.getLogger(__name__)
 

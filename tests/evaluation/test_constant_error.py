@@ -11,10 +11,10 @@ from nmt.evaluation.constant_error import (
     measure_constant_error,
 )
 from nmt.evaluation.length_curve import excess_retention, length_curves
+from nmt.evaluation.measured import Measured
 from nmt.evaluation.records import system_record
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
-from nmt.evaluation.summary import Measured
 
 
 @pytest.fixture(scope="module")

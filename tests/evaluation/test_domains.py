@@ -10,7 +10,7 @@ from nmt.evaluation.domains import (
     shares_at,
 )
 from nmt.evaluation.length_curve import LengthScale
-from nmt.evaluation.summary import CommonSentences
+from nmt.evaluation.measured import CommonSentences
 
 SCALE = LengthScale()
 

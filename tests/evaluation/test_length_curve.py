@@ -15,10 +15,10 @@ from nmt.evaluation.length_curve import (
     length_curves,
     ratio,
 )
+from nmt.evaluation.measured import Measured
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.summary import Measured
 
 
 def words_and_hits(lengths, share):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from nmt.config.schema import EvaluationConfig
+from nmt.evaluation.measured import score_set
 from nmt.evaluation.records import write_alignments, write_translations
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores_csv import score_table, write_scores
-from nmt.evaluation.summary import score_set
 
 MEASURED = ["nll_per_word", "attention_entropy", "alignment_error_rate"]  # besides BLEU
 MAX_LENGTH = 50

@@ -6,8 +6,8 @@ import torch
 from nmt.config.schema import Config, ModelConfig, SearchConfig, TextConfig
 from nmt.data.pairs import Pairs, encode
 from nmt.data.vocabulary import WordVocabulary
+from nmt.inference.held_out import read_sentences
 from nmt.inference.model import Model
-from nmt.inference.test_sets import read_sentences
 from nmt.models import build_model
 
 SOURCE = WordVocabulary(["the", "cat", "red", "dog", "sees"])

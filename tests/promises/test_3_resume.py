@@ -38,10 +38,10 @@ BATCH = "nmt.training.callbacks:Seeds.on_train_batch_start"
 SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
 VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
 NO_RESULTS = """
-from nmt.inference import test_sets
+from nmt.inference import held_out
 from nmt.training import publish
 
-test_sets.evaluate = lambda *arguments: []
+held_out.evaluate = lambda *arguments: []
 publish.publish = lambda *arguments: None
 """
 

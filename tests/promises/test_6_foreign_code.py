@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_version_says_which(checkpoint):
     [
         f"{__name__}.Foreign",
         "os.system",
-        "nmt.cli.command.os.system",  # the name begins with nmt, but the code is from os
+        "nmt.cli.application.os.system",  # the name begins with nmt, but the code is from os
         "nmt.utils.files.write_text",  # code of nmt that writes a file
         "nmt.models.optimizer.torch.hub.load",
         "nmtx.models.RNNsearch",

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nmt.config.schema import Config
-from nmt.inference.test_sets import Evaluated
+from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
 from nmt.report.figures import caption, curves_figure, draw_figures, lengths_figure, systems_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-Record = Mapping[str, Any]  # record of a sentence (nmt.evaluation.records)
+Sentence = Mapping[str, Any]  # a record of `nmt.evaluation.records`, which scores only read
 
 
 class Score(ABC):
@@ -38,7 +38,7 @@ class Score(ABC):
     slow: ClassVar[bool] = False
     field: ClassVar[str] = ""
 
-    def statistics(self, record: Record) -> Sequence[float] | None:
+    def statistics(self, record: Sentence) -> Sequence[float] | None:
         """Returns the F statistics of a sentence, or None if the score does not apply to it."""
         return record.get(self.field)
 
@@ -72,7 +72,7 @@ class Score(ABC):
         names += [] if self.signature is None else ["signature"]
         return {name: getattr(self, name) for name in names}
 
-    def table(self, records: Iterable[Record], *, compute: bool = True) -> np.ndarray:
+    def table(self, records: Iterable[Sentence], *, compute: bool = True) -> np.ndarray:
         """Returns the statistics (N, F) of N sentences; the row of a sentence without statistics is NaN.
 
         Args:

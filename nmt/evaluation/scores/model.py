@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nmt.evaluation.scores.base import Ratio, Record, quotient
+from nmt.evaluation.scores.base import Ratio, Sentence, quotient
 
 LINKS, SURE, HITS_SURE, HITS_POSSIBLE, ON_EOS, WORDS = range(6)  # indices of `alignment_counts`
 LARGEST = 700.0  # exp overflows above about 709
@@ -26,7 +26,7 @@ class NllPerWord(Ratio):
     digits = 3
     higher_is_better = False
 
-    def statistics(self, record: Record) -> Sequence[float] | None:
+    def statistics(self, record: Sentence) -> Sequence[float] | None:
         if record.get("nll") is None:
             return None
         return record["nll"], len(record["reference"]) + 1, 1
@@ -64,7 +64,7 @@ class AttentionEntropy(Ratio):
     unit = "nats"
     higher_is_better = None
 
-    def statistics(self, record: Record) -> Sequence[float] | None:
+    def statistics(self, record: Sentence) -> Sequence[float] | None:
         value = record.get(self.key)
         return None if value is None else (value, 1)
 

@@ -21,7 +21,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from nmt.evaluation.scores.base import Record, Score, quotient
+from nmt.evaluation.scores.base import Score, Sentence, quotient
 from nmt.evaluation.scores.bleu import bleu, enough_matches
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
@@ -87,7 +87,7 @@ class TextScore(Score):
         segments = [self._metric._preprocess_segment(reference) for reference in references]
         return self._metric._extract_reference_info(segments)
 
-    def statistics(self, record: Record) -> Sequence[float] | None:
+    def statistics(self, record: Sentence) -> Sequence[float] | None:
         reference = record.get("raw_reference")
         if reference is None:
             return None
@@ -102,7 +102,7 @@ class TextScore(Score):
         return str(self._metric.get_signature())
 
 
-def scored_text(record: Record) -> str:
+def scored_text(record: Sentence) -> str:
     """Returns the detokenised hypothesis with each `<unk>` symbol replaced by `MATCHES_NOTHING`.
 
     The key `unknown` of a record has the positions of the symbols. Other words that are spelt `<unk>` are

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.training.signals import Stop
-from nmt.utils.commands import command_line, quoted
+from nmt.utils.quoting import command_line, quoted
 
 
 def typed_back(line: str) -> list[str]:

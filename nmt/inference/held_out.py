@@ -17,7 +17,7 @@ from nmt.config.schema import Config, TextConfig
 from nmt.data.pairs import Pairs
 from nmt.data.preparation import held_out_pairs, tokenise_text
 from nmt.data.vocabulary import WORDS, Vocabularies
-from nmt.evaluation import records, summary
+from nmt.evaluation import measured, records
 from nmt.evaluation.alignment import (
     Gold,
     attention_entropy,
@@ -253,9 +253,9 @@ def score_translations(config: Config, folder: Path, name: str, rows: list[Recor
     shown = config.trainer["enable_progress_bar"]
     language = config.data.languages[1]
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
-        summary.keep_statistics(rows, config.evaluation, language)
+        measured.keep_statistics(rows, config.evaluation, language)
         records.write_translations(folder, name, rows)
-        scores = summary.score_set(name, rows, config.evaluation, language)
+        scores = measured.score_set(name, rows, config.evaluation, language)
     log_scores(name, scores)
     return scores
 

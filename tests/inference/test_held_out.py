@@ -7,9 +7,9 @@ import torch
 from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
+from nmt.inference.held_out import _translation, name_documents, translate_set
 from nmt.inference.load import intervene
 from nmt.inference.sentence import ScoredSentence
-from nmt.inference.test_sets import _translation, name_documents, translate_set
 from nmt.inference.training_pairs import mean_nll
 from nmt.models.ensemble import Ensemble
 from nmt.search import beam_search

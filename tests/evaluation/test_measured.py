@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import EvaluationConfig
+from nmt.evaluation.measured import compute_statistics, keep_statistics, score_set
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.scores_csv import score_table
-from nmt.evaluation.summary import compute_statistics, keep_statistics, score_set
 from nmt.utils.startup import shared_cores
 from tests.helpers.bleu import corpus, sacrebleu
 
@@ -130,9 +130,9 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
-    monkeypatch.setattr("nmt.evaluation.summary.MANY", 1)
+    monkeypatch.setattr("nmt.evaluation.measured.MANY", 1)
     clock = itertools.count(0, 60)
-    monkeypatch.setattr("nmt.evaluation.summary.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("nmt.evaluation.measured.time.perf_counter", lambda: next(clock))
     score = REGISTERED["chrf"]
     expected = score.table(records)
     compute_statistics({"mine": records[:21], "other": records[21:]}, score, shown=True)
