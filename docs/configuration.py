@@ -36,7 +36,7 @@ Overrides have priority over `experiment`, `experiment` over `regime`, and `regi
 ends a command with exit code 2; the message names the key.
 
 - Sections with the arguments of a class, such as `trainer` and `optimizer.options`, accept any argument of that class.
-- Type `experiment` and `stress` with a plus: `+experiment=rnnsearch50`.
+- Type `experiment` with a plus: `+experiment=rnnsearch50`.
 - A value that contains `=`, a comma or a bracket needs two pairs of quotes, one for the shell, one for Hydra:
   `'name="a=b"'`.
 - `null` unsets a value whose type includes None.

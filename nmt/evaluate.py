@@ -3,7 +3,6 @@
 python -m nmt.evaluate checkpoint=outputs/2026-01-31/12-00-00/checkpoints/best.ckpt
 python -m nmt.evaluate checkpoint=FILE sets=[by_length] search=greedy
 python -m nmt.evaluate checkpoint=FILE +data.test.mine.source=FILE +data.test.mine.target=FILE
-python -m nmt.evaluate checkpoint=FILE +stress=position
 python -m nmt.evaluate checkpoint=wandb:my-team/nmt/model-1a2b3c4d:best
 python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 """

@@ -25,7 +25,7 @@ from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
 
 STARTED = datetime.now()  # start time of this process
-PLUS = ("experiment", "stress")  # config groups without a default
+PLUS = ("experiment",)  # config groups without a default
 LISTS = ("callbacks", "logger")  # config groups that accept several options
 
 
@@ -57,8 +57,8 @@ def with_plus(words: Sequence[str]) -> list[str]:
     Removes the `+` before arguments of the Trainer. Disables `trainer.max_steps` if `trainer.max_epochs`
     is given. Expands `~` at the start of a value, since shells do not expand `~` after `=`.
 
-    >>> with_plus(["experiment=rnnsearch50", "+stress=position", "+trainer.max_epochs=1"])
-    ['+experiment=rnnsearch50', '+stress=position', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
+    >>> with_plus(["experiment=rnnsearch50", "+trainer.max_epochs=1"])
+    ['+experiment=rnnsearch50', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
     """
     words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
     home = os.path.expanduser("~")
@@ -66,7 +66,7 @@ def with_plus(words: Sequence[str]) -> list[str]:
     limits = {word.partition("=")[0] for word in words if not word.endswith(("=null", "=-1"))}
     if "trainer.max_epochs" in limits and "trainer.max_steps" not in limits:
         words.append("trainer.max_steps=-1")
-    return [re.sub(r"^(?=(experiment|stress)=)", "+", word) for word in words]
+    return [re.sub(r"^(?=experiment=)", "+", word) for word in words]
 
 
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:

@@ -14,7 +14,6 @@ from nmt.config.schema import (
     ModelRunConfig,
     PageConfig,
     ReportConfig,
-    StressConfig,
 )
 
 MODEL = "checkpoint file, run folder (its best checkpoint), or wandb:ENTITY/PROJECT/NAME:ALIAS"
@@ -65,7 +64,6 @@ class EvaluateConfig(CheckpointConfig):
     sets: list[str] = key([], "names of test sets to evaluate; empty: all")
     name: str | None = key(None, "title of the run; null: the training run's title")
     data: HeldOutConfig = key(HeldOutConfig, "the test sets")
-    stress: StressConfig = key(StressConfig, "neighbouring sentences joined to longer inputs")
     report: ReportConfig = key(ReportConfig, "figures, and sentences kept for the page")
     logger: dict[str, Any] = key({}, "Lightning loggers by name (group `logger`)")
 

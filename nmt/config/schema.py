@@ -267,16 +267,6 @@ class EvaluationConfig:
 
 
 @dataclass
-class StressConfig:
-    """Tests on longer inputs, joined from neighbouring sentences (`+stress=position`)."""
-
-    positions: list[int] = key(
-        [], "numbers of sentences per joined input; sentences are scored by position", minimum=2
-    )
-    pairs: int = key(480, "maximum number of sentences to join in each test set", minimum=1)
-
-
-@dataclass
 class PageConfig:
     """What an HTML page and its figures show."""
 
@@ -336,9 +326,6 @@ class Config(ModelRunConfig):
     data: DataConfig = key(DataConfig, "the text")
     optimizer: OptimizerConfig = key(OptimizerConfig, "the optimizer")
     callbacks: dict[str, Any] = key({}, "Lightning callbacks by name, each with a `_target_`")
-    stress: StressConfig = key(
-        StressConfig, "neighbouring sentences joined to longer inputs", TESTS
-    )
     report: ReportConfig = key(ReportConfig, "figures, and sentences kept for the page", MACHINE)
     logger: dict[str, Any] = key({}, "Lightning loggers by name, each with a `_target_`", LOCAL)
 

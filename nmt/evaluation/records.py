@@ -19,7 +19,6 @@ The keys of a record are:
     attention_entropy   entropy of the attention weights in nats, averaged over target steps; only with attention
     eos_weight     attention weight on the source `</s>`, averaged over target words; only with attention
     alignment_counts   the 6 integers of `alignment.sentence_counts`; only with gold links
-    position       position of the sentence in a joined input, from 1 (`nmt.evaluation.position`)
     statistics     statistics by key of the score; only if it is slow, depends on the language, or is read from a file
 """
 

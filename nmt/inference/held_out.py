@@ -25,7 +25,6 @@ from nmt.evaluation.alignment import (
     gold_links,
     sentence_counts,
 )
-from nmt.evaluation.position import POSITION_OF, cut_outputs, join_sentences, position_losses
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -33,7 +32,6 @@ from nmt.inference.model import Model
 from nmt.inference.sentence import ScoredSentence
 from nmt.text.lines import check_file, read_lines
 from nmt.text.symbols import UNKNOWN
-from nmt.text.tokenise import tokenisers
 from nmt.utils.environment import rank_and_world
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage, timed
@@ -137,7 +135,7 @@ class Evaluated:
 
 
 def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
-    """Translates and scores each test set; with `stress`, also inputs that join several sentences.
+    """Translates and scores each test set.
 
     Every rank translates its share of the sentences.
 
@@ -145,36 +143,17 @@ def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Eva
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
         translate: function that translates a test set, such as `translate_set` with its model already bound.
     """
-    stress = config.stress
-    resamples = config.evaluation.resamples
     main = rank_and_world()[0] == 0
-    target_tokeniser = tokenisers(config.data, config.tokenizer)[1]
     found = Evaluated()
-
-    def keep(name: str, translations: list[Record]) -> None:
-        found.translations[name] = translations
-        found.scores += score_translations(config, folder, name, translations)
-
     for name, sentences in sets.items():
         with timed(f"{name} translated"):
-            alone = translate(sentences, name)
+            translations = translate(sentences, name)
         if main:
-            rows = [row.pop("alignment") for row in alone if "alignment" in row]
+            rows = [row.pop("alignment") for row in translations if "alignment" in row]
             if rows:
                 found.alignments[name] = records.write_alignments(folder, name, rows)
-            keep(name, alone)
-        for size in stress.positions:
-            joined = f"{name}{POSITION_OF}{size}"
-            used = sentences[: stress.pairs]
-            with timed(f"{joined} translated"):
-                translated = translate(join_sentences(used, size), joined)
-            if main:
-                outputs = [record["hypothesis"] for record in translated]
-                together = cut_outputs(used, outputs, size, target_tokeniser.detokenise)
-                keep(joined, together)
-                losses = list(position_losses(joined, alone, together, resamples))
-                log.info("%s: %.2f BLEU less than for single sentences", joined, losses[0]["value"])
-                found.scores += losses
+            found.translations[name] = translations
+            found.scores += score_translations(config, folder, name, translations)
     return found
 
 

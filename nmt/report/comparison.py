@@ -16,7 +16,6 @@ import pandas as pd
 from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.length_curve import LengthScale
-from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
 from nmt.evaluation.significance import TESTED
@@ -52,15 +51,12 @@ class Comparison:
 
     @cached_property
     def sets(self) -> list[str]:
-        """Names of the test sets, in descending order of the number of sentences in their smallest length bucket.
-
-        Test sets of joined inputs (`<set>-position<n>`) come last.
-        """
+        """Names of the test sets, in descending order of the number of sentences in their smallest length bucket."""
         buckets = self.scores[(self.scores["key"] == "bleu") & self.scores["from"].notna()]
         sizes = buckets.groupby("set").agg(count=("from", "nunique"), least=("sentences", "min"))
         least = sizes.loc[sizes["count"] > 1, "least"]
         names = dict.fromkeys(self.scores["set"])
-        return sorted(names, key=lambda name: (POSITION_OF in name, -least.get(name, 0)))
+        return sorted(names, key=lambda name: -least.get(name, 0))
 
     @cached_property
     def groups(self) -> dict[str, list[FinishedRun]]:

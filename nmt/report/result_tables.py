@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.keys import flatten
-from nmt.evaluation.position import POSITION
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.retention import CONSTANT, EXCESS, RETAINED, resampled_words
@@ -97,15 +96,6 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     unit = comparison.unit(test_set)
     notes = [f"Mean ± standard deviation over seeds; last columns: BLEU by number of {unit}."]
     return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
-
-
-def positions_table(comparison: Comparison, test_set: str) -> Table:
-    """Makes a table of the loss of BLEU by position in joined inputs; empty without `+stress=position`."""
-    frame = comparison.scores
-    frame = frame[(frame["set"] == test_set) & (frame["subset"] == POSITION)].assign(key="bleu")
-    note = "BLEU of sentences alone minus their BLEU in joined inputs, by position in the input."
-    table = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
-    return Table(f"positions_{test_set}", f"Loss by position in {test_set}", table, [note])
 
 
 def percentage(row: Any) -> Cell:
@@ -235,7 +225,6 @@ def all_tables(comparison: Comparison) -> list[Table]:
         domains_table,
         seeds_table,
         lengths_table,
-        positions_table,
     )
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
     tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]

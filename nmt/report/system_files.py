@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from nmt.config.keys import flatten
-from nmt.evaluation.position import POSITION_OF
 from nmt.evaluation.records import read_rows
 from nmt.text.lines import check_file, read_lines
 from nmt.utils.errors import InputError
@@ -58,10 +57,8 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
     for key, path in flatten(given).items():
         parts = key.split(".")
         ends = [".".join(parts[n:]) for n in range(1, len(parts))]
-        test_set = next((end for end in ends if _is_set(end, sets)), "")
+        test_set = next((end for end in ends if end in sets), "")
         name = key[: -len(test_set) - 1] if test_set else key
-        if not test_set and POSITION_OF in name:
-            raise InputError(f"systems.{name}: must end in a test set: {', '.join(sets)}")
         if not test_set and len(sets) != 1:
             raise InputError(f"systems.{name}: type systems.{name}.SET=FILE; test sets: {listed}")
         test_set = test_set or sets[0]
@@ -69,11 +66,6 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
             raise InputError(f"systems.{name}: has two files for {test_set}")
         systems[name][test_set] = Output(str(path))
     return systems
-
-
-def _is_set(name: str, sets: Sequence[str]) -> bool:
-    alone, _, size = name.partition(POSITION_OF)
-    return alone in sets and (not size or (size.isdecimal() and int(size) > 1))
 
 
 def _files_by_name(patterns: Any) -> dict[str, Output]:

@@ -18,10 +18,8 @@ import pandas as pd
 
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
-from nmt.evaluation.position import POSITION_OF, cut_outputs, position_losses
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
 from nmt.evaluation.scores.base import Ratio
-from nmt.evaluation.scores_csv import score_table
 from nmt.report.retention import ADJUSTED
 from nmt.report.runs import FinishedRun
 from nmt.report.system_files import (
@@ -89,16 +87,6 @@ class TestText:
                 "of neighbouring lines better: look there for an added or a missing line"
             )
         return lines
-
-    def cut(self, lines: Sequence[str], size: int, count: int, key: str) -> list[Record]:
-        """Makes records of the first `count` sentences; each output line translates `size` sentences."""
-        inputs = -(-count // size)
-        if len(lines) != inputs:
-            raise InputError(
-                f"{key}: {len(lines)} lines; expected {inputs}: {count} sentences, {size} per line"
-            )
-        outputs = map(self.tokens, lines)
-        return cut_outputs(self.records[:count], outputs, size, self.reference_tokeniser.detokenise)
 
     def tokens(self, line: str) -> list[str]:
         """Splits a line of output into words, like the references."""
@@ -183,17 +171,12 @@ def read_systems(
         run = FinishedRun(system, {"name": system}, records={key: [] for key in sorted(files)})
         for name, output in files.items():
             key = f"systems.{system}.{name}"
-            test_set, _, size = name.partition(POSITION_OF)
-            text = own[test_set] if own else _text_of(runs, test_set)
+            text = own[name] if own else _text_of(runs, name)
             if output.column:
                 lines = read_texts(output.file, "systems", [output.column])
             else:
                 lines = read_texts(output.file, key, OUTPUT)
-            if size:
-                used = _text_of(runs, name) if name in sets else text
-                run.records[name] = text.cut(lines, int(size), len(used.records), key)
-            else:
-                outputs.append(SystemOutput(run, name, text, text.aligned(lines, key)))
+            outputs.append(SystemOutput(run, name, text, text.aligned(lines, key)))
             run.results["languages"] = text.languages
             if scale is not None:
                 run.scales[name] = scale
@@ -208,13 +191,6 @@ def read_systems(
                 for sentence, of_line in zip(text.records, of_lines, strict=True)
             ]
             stage.advance()
-    for run in systems:
-        losses: list[dict[str, Any]] = []
-        for name, records in run.records.items():
-            test_set, _, size = name.partition(POSITION_OF)
-            if size and (alone := run.records.get(test_set)):
-                losses += position_losses(name, alone, records, config.resamples)
-        run.scores = score_table(losses)
     return systems
 
 

@@ -7,7 +7,6 @@ import hashlib
 import pytest
 
 import nmt
-from nmt.evaluation.scores_csv import read_scores
 from tests.helpers.models import small_checkpoint
 from tests.helpers.processes import SILENT
 from tests.helpers.produced import BEST, SETS, last_line, lines, results, score
@@ -87,20 +86,6 @@ class TestEvaluate:
         ended = program("evaluate", BEST, *typed)
         assert ended.code == 2, ended.err
         assert "gold:2: '1-9' lies outside" in last_line(ended.err)
-
-    def test_sentences_joined_into_longer_ones(self, program, rnnsearch):
-        typed = ("+stress=position", "stress.positions=[2]", "stress.pairs=3", "sets=[test]")
-        ended = program("evaluate", BEST, *typed, "hydra.run.dir=stress", *SILENT, figures=False)
-        assert ended.code == 0, ended.err
-        alone, joined = (
-            lines(program.folder / f"stress/translations/{name}.jsonl")
-            for name in ("test", "test-position2")
-        )
-        assert [row["reference"] for row in joined] == [row["reference"] for row in alone[:3]]
-        assert [row["position"] for row in joined] == [1, 2, 1]
-        losses = read_scores(program.folder / "stress").query("subset == 'position'")
-        places = losses["from"].astype(object).where(losses["from"].notna(), None)
-        assert places.tolist() == [None, 1, 2]
 
     def test_a_set_that_there_is_not(self, program, rnnsearch):
         ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *SILENT)

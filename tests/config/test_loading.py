@@ -32,7 +32,6 @@ def stored(composer):
     [
         (["search=greedy"], {"search.beam_size": 1, "search.min_ratio": 0.0}),
         (["search.beam_size=5"], {"search.beam_size": 5, "search.min_ratio": 0.5}),
-        (["+stress=position"], {"stress.positions": [2, 4, 8, 16], "stress.pairs": 480}),
         (["+data.test.mine.source=f"], {"data.test.mine.source": "f", "data.max_length": 30}),
         (["trainer=cpu"], {"trainer.accelerator": "cpu", "trainer.max_steps": 12}),
         (["threads=2", "name=mine"], {"threads": 2, "name": "mine"}),
@@ -44,7 +43,7 @@ def test_only_what_is_typed_changes(stored, typed, expected):
     config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
     before, after = (flatten(to_containers(each)) for each in (stored, config))
     assert {path: after[path] for path in expected} == expected
-    own = (*expected, "search", "stress", "data.test.mine", "trainer", "threads", "logger", "trust")
+    own = (*expected, "search", "data.test.mine", "trainer", "threads", "logger", "trust")
     changed = [path for path in after if after[path] != before.get(path)]
     assert not [path for path in changed if not path.startswith(own)]
 

@@ -56,7 +56,7 @@ def options(command: str) -> list[str]:
     with composing(command, ["hydra.run.dir=."], return_hydra_config=True) as config:
         choices = config.hydra.runtime.choices
     groups = {name for name in choices if not name.startswith("hydra/")}
-    groups |= {*PLUS, *LISTS} if command == "train" else {"stress"}
+    groups |= {*PLUS, *LISTS} if command == "train" else set()
     return [
         f"{'+' * (group in PLUS)}{group}={file.stem}"
         for group in sorted(groups)

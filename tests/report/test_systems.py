@@ -128,25 +128,6 @@ def test_numbers_of_another_tool_are_a_score(
     assert test["delta"] == pytest.approx(np.mean([0.1, 0.8]) - np.mean([0.2, 0.4]))
 
 
-def test_output_for_joined_lines_is_scored_by_position(tmp_path: Path) -> None:
-    """Each input joins two lines, as `paste -d' ' - -` does; the system omits the last word of each input."""
-    reference = [f"a{n} b{n} c{n} d{n} e{n} f{n}" for n in range(7)]
-    pairs = [" ".join(reference[n : n + 2]).rpartition(" ")[0] for n in range(0, 7, 2)]
-    text = {name: write(tmp_path / "news.en", reference) for name in ("source", "reference")}
-    files = {"news": text["source"], "news-position2": write(tmp_path / "two.txt", pairs)}
-    found = build_comparison(CompareConfig(**text, systems={"mine": files}, resamples=50))
-    assert found.sets == ["news", "news-position2"]
-    losses = found.scores.query("subset == 'position'").set_index("set").loc["news-position2"]
-    assert losses["from"].isna().tolist() == [True, False, False]
-    assert losses["sentences"].tolist() == [7, 4, 3]
-    # Position 1 has 24 reference words, 1 of them missing. Position 2 has 18, 3 of them missing.
-    kept = 100 * np.exp(1 - 24 / 23), 100 * np.exp(1 - 18 / 15)
-    assert losses["value"].tolist()[1:] == pytest.approx([100 - kept[0], 100 - kept[1]])
-    wrong = CompareConfig(**text, systems={"mine": {"news-position3": files["news-position2"]}})
-    with pytest.raises(InputError, match="position3: 4 lines; expected 3: 7 sentences, 3 per line"):
-        read_systems(wrong, [])
-
-
 @pytest.mark.parametrize("all_lines", [False, True])
 def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
     """The system's output equals the references; with `all_lines` it also has a line for the empty source line."""
@@ -195,7 +176,6 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
             "no column 'system'",
         ),
         ({"scores": {"comet": "set.tsv"}}, "its file has no row for a test set of mine"),
-        ({"systems": {"mine": {"news-position0": "one.tsv"}}}, "must end in a test set"),
         ({"scores": {"comet": "one.tsv"}}, "1 rows for the 3 sentences of mine"),
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
