@@ -1,10 +1,15 @@
-"""Writes the tables of docs/results.md from the records in docs/results.
+"""Writes the tables of docs/results.md from the records in docs/results, and decides claims.
 
     python -m benchmarks.records
-    python -m benchmarks.records --add table1 rnnsearch50=RUN rnnsearch50=RUN … --claims bahdanau
+    python -m benchmarks.records --claims benchmarks/claims/bahdanau.yaml --runs 'multirun/*/*' phrases
+    python -m benchmarks.records --add table1 rnnsearch50=RUN phrase_based=phrases … --claims FILE
 
-`--add STUDY GROUP=RUN` first adds runs to the records of a study. `--claims` also records the verdicts on the
-claims of a file in conf/claims. The verdicts use all runs in the parent folders of the added runs.
+`--claims FILE` prints the verdicts on the claims of a file (`benchmarks.claims`), which may be one of your own.
+`--runs` are run folders, sweep folders, globs of them, and folders of `benchmarks.phrase_based`.
+
+`--add STUDY GROUP=RUN` adds runs to the records of a study. A folder of `benchmarks.phrase_based` is scored on
+the test sets of the runs beside it. With `--add`, `--claims` also records the verdicts. These use all runs in the
+parent folders of the added runs.
 
 Two comments enclose each table. The first comment names a study, a type of table, a test set, the languages
 and, optionally, patterns of groups:
@@ -23,25 +28,32 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from nmt.cli.composition import conf_folder
+from benchmarks.claims import claims_table, decided_rows, read_claims, verdict_words
+from nmt.cli.errors import exiting
+from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE
+from nmt.config.schema import EvaluationConfig
 from nmt.evaluation.buckets import bucket_name
+from nmt.evaluation.measured import keep_statistics, score_set
 from nmt.evaluation.scores import REGISTERED
+from nmt.evaluation.scores_csv import COLUMNS, score_table
 from nmt.evaluation.significance import holm
-from nmt.report.claims import decided_rows, read_claims, verdict_words
-from nmt.report.runs import find_runs
+from nmt.report.runs import FinishedRun, find_runs, separate_texts
+from nmt.report.systems import read_systems
 from nmt.report.table import NONE, number
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RECORDS = DOCS / "results"
 PAGE = DOCS / "results.md"
+RESAMPLES = 1000
+SYSTEM = "system.json"  # written by benchmarks.phrase_based
 TABLE = re.compile(r"(<!-- table: ([^\n]*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 BY_SET = ("bleu", "bleu_no_unk", "sacrebleu", "chrf", "nll_per_sentence")
 TITLES = {
@@ -81,16 +93,49 @@ class Records:
         return {"scores": set_scores, "lengths": bleu_by_length}[kind](runs, scores)
 
 
+def read_runs(patterns: Iterable[str | Path]) -> list[FinishedRun]:
+    """Reads finished runs, and systems of `benchmarks.phrase_based`, which are scored on the test sets of the runs.
+
+    Args:
+        patterns: run folders, sweep folders, globs of them, and folders of systems.
+
+    Raises:
+        InputError: if there is no run, or a file cannot be read.
+    """
+    folders = [Path(pattern) for pattern in patterns]
+    systems = [folder for folder in folders if (folder / SYSTEM).is_file()]
+    runs = find_runs([folder for folder in folders if folder not in systems])
+    return [*runs, *(read_system(folder, runs) for folder in systems)]
+
+
+def read_system(folder: Path, runs: Sequence[FinishedRun]) -> FinishedRun:
+    """Reads a folder of `benchmarks.phrase_based`, and scores its translations on the test sets of the runs."""
+    content = json.loads((folder / SYSTEM).read_text(encoding="utf-8"))
+    files = {file.stem: str(file) for file in sorted(folder.glob("*.txt"))}
+    [system] = read_systems(CompareConfig(systems={content["name"]: files}), runs)
+    system.folder = folder
+    system.results |= content
+    rows = []
+    for name, translations in system.records.items():
+        keep_statistics(translations, EvaluationConfig(), system.language)
+        rows += score_set(name, translations, EvaluationConfig(), system.language)
+    system.scores = score_table(rows)
+    return system
+
+
 def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) -> None:
     """Adds finished runs, given as (group, folder), to the records of a study.
 
     The added runs replace recorded runs with the same group and seed.
     """
+    groups = {folder: group for group, folder in named}
     runs, scores = [], []
-    for group, folder in named:
-        content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    for run in read_runs(groups):
+        content = run.results
         train = content["train"]
-        key = {"study": study, "group": group, "seed": content["seed"]}
+        assert run.folder is not None
+        key = {"study": study, "group": groups[run.folder], "seed": content["seed"]}
+        languages = run.flat.get("data.languages") or content["languages"]
         runs.append(
             key
             | {name: content.get(name) for name in ("name", "max_length", "parameters")}
@@ -98,15 +143,14 @@ def add(study: str, named: Sequence[tuple[str, Path]], records: Path = RECORDS) 
             | {name: content[name] for name in ("processor", "commit", "command")}
             | {name: content["versions"][name] for name in ("torch", "sacrebleu")}
             | {
-                "languages": "-".join(content["config"]["data"]["languages"]),
+                "languages": "-".join(languages),
                 "minutes": 60 * train["hours"],
                 "train_nll_per_sentence": train.get("nll_per_sentence"),
                 "valid_nll_per_sentence": content["valid"].get("nll_per_sentence"),
             }
         )
-        found = pd.read_csv(folder / "scores.csv", dtype=str, keep_default_na=False)
-        for name in ("value", "low", "high"):
-            found[name] = [_text(float(text)) if text else "" for text in found[name]]
+        found = run.scores[list(COLUMNS)].astype(object)
+        found = found.where(found.notna(), "").map(_text)
         scores.append(found.assign(**{name: str(value) for name, value in key.items()}))
     for name, rows in (
         ("runs.csv", pd.DataFrame(runs, dtype=object).fillna("").map(_text)),
@@ -125,16 +169,17 @@ def _text(value: Any) -> str:
     return f"{value:.8g}" if isinstance(value, float) else str(value)
 
 
-def add_claims(study: str, name: str, folders: Sequence[Path], records: Path = RECORDS) -> None:
-    """Checks the claims of `conf/claims/NAME.yaml` against the runs in folders, and records the verdicts.
+def add_claims(study: str, path: Path, folders: Sequence[Path], records: Path = RECORDS) -> None:
+    """Checks the claims of a file against the runs in folders, and records the verdicts.
 
     A claim whose runs are missing is not recorded; if it has an earlier record, that record stays.
     """
-    file = read_claims(conf_folder() / "claims" / f"{name}.yaml")
-    decided = list(decided_rows(file, find_runs(folders), 1000))
+    file = read_claims(path)
+    decided = list(decided_rows(file, read_runs(folders), RESAMPLES))
     pairs = [(*item, row) for item, row in zip(file.claims.items(), decided, strict=True)]
     pairs = [(key, claim, row) for key, claim, row in pairs if "estimate" in row]
-    command = f"nmt compare 'runs=[{','.join(map(str, folders))}]' claims={name}"
+    runs = " ".join(map(str, folders))
+    command = f"python -m benchmarks.records --claims {path} --runs {runs}"
     rows = []
     for key, claim, row in pairs:
         estimate = row["estimate"]
@@ -244,17 +289,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--add", nargs="+", metavar=("STUDY", "GROUP=RUN"))
-    parser.add_argument("--claims", help="file in conf/claims to decide from the runs beside them")
+    parser.add_argument("--claims", type=Path, help="file of claims to decide")
+    parser.add_argument("--runs", nargs="+", metavar="RUN", help="runs that decide the claims")
     args = parser.parse_args()
-    if args.claims and not args.add:
-        parser.error("--claims needs --add")
-    if args.add:
-        study, *typed = args.add
-        named = [(group, Path(run)) for group, run in (each.split("=", 1) for each in typed)]
-        add(study, named)
-        if args.claims:
-            add_claims(study, args.claims, list(dict.fromkeys(run.parent for _, run in named)))
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
+    if bool(args.runs) != bool(args.claims and not args.add):
+        parser.error("type --claims FILE --runs RUN …, or --add STUDY GROUP=RUN … [--claims FILE]")
+    with exiting():
+        if args.runs:
+            file = read_claims(args.claims)
+            runs = read_runs(args.runs)
+            separate_texts(runs)
+            rows = list(decided_rows(file, runs, RESAMPLES))
+            print(claims_table(file, rows).markdown())
+            return
+        if args.add:
+            study, *typed = args.add
+            named = [(group, Path(run)) for group, run in (each.split("=", 1) for each in typed)]
+            add(study, named)
+            if args.claims:
+                folders = [run if (run / SYSTEM).is_file() else run.parent for _, run in named]
+                add_claims(study, args.claims, list(dict.fromkeys(folders)))
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), Records()), encoding="utf-8")
 
 
 if __name__ == "__main__":

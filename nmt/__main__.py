@@ -8,7 +8,7 @@ import runpy
 import sys
 from pathlib import Path
 
-COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare", "baseline")
+COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare")
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ import logging
 from pathlib import Path
 
 from nmt.cli.application import command
-from nmt.cli.composition import chosen_file
 from nmt.config.commands import CompareConfig
 
 log = logging.getLogger(__name__)
@@ -20,7 +19,6 @@ log = logging.getLogger(__name__)
 
 @command("compare")
 def main(config: CompareConfig) -> None:
-    from nmt.report.claims import decide_claims
     from nmt.report.comparison import build_comparison
     from nmt.report.write import write_comparison
     from nmt.utils.files import locked
@@ -33,12 +31,8 @@ def main(config: CompareConfig) -> None:
         check_project(config.wandb)
     formats = [config.figures] if isinstance(config.figures, str) else list(config.figures or ())
     comparison = build_comparison(config)
-    decided = None
-    if config.claims:
-        runs = [run for run in comparison.runs if not run.external]
-        decided = decide_claims(chosen_file("claims"), runs, config.resamples)
     with locked(output, "output"), Stage("writing the comparison"):
-        write_comparison(comparison, output, config.report, figures=formats, claims=decided)
+        write_comparison(comparison, output, config.report, figures=formats)
     if config.wandb is not None:
         log.info("W&B: %s", save_workspace(config.wandb, comparison, output))
 

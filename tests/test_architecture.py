@@ -28,7 +28,6 @@ FOLDERS = (
     "fused",
     "search",
     "data",
-    "phrase_based",
     "models",
     "inference",
     "training",
@@ -122,7 +121,7 @@ for name in HEAVY:
     sys.modules[name] = None  # an import of it raises
 for name in [*NAMES, "nmt.api", "nmt.compare"]:
     importlib.import_module(name)
-makers = {"layers", "fused", "search", "data", "phrase_based", "models", "inference", "training"}
+makers = {"layers", "fused", "search", "data", "models", "inference", "training"}
 print({name for name in sys.modules if name.startswith("nmt.") and name.split(".")[1] in makers})
 """
     code = code.replace("HEAVY", repr(HEAVY)).replace("NAMES", repr(names))

@@ -3,7 +3,6 @@
     python -m benchmarks.gpu --record gpu.jsonl         # everything, under 10 minutes on one GPU
     python -m benchmarks.gpu --only gradients graphs    # only these items
     python -m benchmarks.gpu --rehearse                 # the same items at toy sizes on a CPU
-    python -m benchmarks.gpu --compile --target sm_80   # compiles all kernels; needs no GPU
 
 Prints one line of JSON when an item ends, and appends the line to the file given with `--record`. If the
 command is repeated, it skips the items that are already in this file. The exit code is 1 if an item failed.
@@ -26,7 +25,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.gpu import commands, compile, model, speed
+from benchmarks.gpu import commands, model, speed
 from benchmarks.gpu.setting import Findings, Setting
 from benchmarks.work import Line, rounded
 
@@ -44,7 +43,6 @@ ITEMS: dict[str, tuple[Callable[[Setting, Findings], None], float]] = {
     "memory": (model.memory, 40),
     "search": (speed.search, 40),
     "repeat": (model.repeat, 20),
-    "compile": (compile.check, 35),
 }
 LAST_LINES = 12  # number of lines to keep from the end of an error message
 
@@ -56,11 +54,7 @@ def main() -> None:
     parser.add_argument("--only", choices=ITEMS, nargs="+", default=list(ITEMS), metavar="ITEM")
     parser.add_argument("--record", type=Path, help="file of results; items in it are left out")
     parser.add_argument("--rehearse", action="store_true", help="toy sizes, on a CPU")
-    parser.add_argument("--compile", action="store_true", help="compile all kernels, and no item")
-    parser.add_argument("--target", default="sm_90", help="of --compile: sm_90, sm_80, gfx942")
     args = parser.parse_args()
-    if args.compile:
-        sys.exit(compile.main(args.target))
     if not args.rehearse and not torch.cuda.is_available():
         sys.exit("no GPU can be used; --rehearse needs none")
     record: Path = args.record or Path(os.devnull)

@@ -2,7 +2,6 @@
 
     python -m benchmarks.peers
     python -m benchmarks.peers --only joeynmt --rounds 9 --threads 1 2
-    python -m benchmarks.peers.quality FOLDER      # BLEU after equal time
 
 All systems get the same batches, and their models have the same sizes. Each round measures all systems in
 turn. The first call installs each toolkit into its own environment. Prints one line of JSON per measurement:

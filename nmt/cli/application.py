@@ -30,7 +30,7 @@ from nmt.utils.startup import set_up_process
 
 log = logging.getLogger(__name__)
 
-WITH_FOLDER = ("train", "evaluate", "baseline")
+WITH_FOLDER = ("train", "evaluate")
 
 
 def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:

@@ -36,21 +36,6 @@ def conf_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "conf"
 
 
-def chosen_file(group: str) -> Path:
-    """Returns the YAML file of the chosen option of a config group, in `conf/` or the user's folder.
-
-    Raises:
-        InputError: if neither folder has a file for this option.
-    """
-    runtime = HydraConfig.get().runtime
-    option = runtime.choices[group]
-    for source in runtime.config_sources:
-        file = Path(source.path) / group / f"{option}.yaml"
-        if source.schema == "file" and file.is_file():
-            return file
-    raise InputError(f"{group}={option}: not a file of conf/{group} or of --config-dir")
-
-
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the `+` that Hydra requires before config groups without a default.
 

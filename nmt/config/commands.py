@@ -36,21 +36,6 @@ class TrainConfig(Config):
 
 
 @dataclass
-class PhraseBasedConfig:
-    """How a phrase-based system is trained and tuned."""
-
-    reordering: int = key(0, "number of source words that reordering may skip; 0: none", minimum=0)
-    tune_sentences: int = key(300, "development sentences for tuning; 0: no tuning", minimum=0)
-
-
-@dataclass
-class BaselineConfig(Config):
-    """`nmt.baseline`: trains and tests a phrase-based system on the text of a training run."""
-
-    phrase_based: PhraseBasedConfig = key(PhraseBasedConfig, "the phrase-based system")
-
-
-@dataclass
 class CheckpointConfig(ModelRunConfig):
     """Keys of commands that start from a checkpoint; overrides replace the stored values."""
 
@@ -145,7 +130,6 @@ class CompareConfig:
         "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "
         "adds the score in column NAME of F (TSV or JSONL)",
     )
-    claims: Any = key(None, "file name in conf/claims; verdicts on its claims go to claims.md")
     figures: Any = key(
         [],
         "formats of extra figures for papers, such as pdf or [pdf,svg]",
@@ -162,6 +146,5 @@ SCHEMAS = {  # by command; nmt.prepare takes the overrides of nmt.train
     "translate": TranslateConfig,
     "score": ScoreConfig,
     "compare": CompareConfig,
-    "baseline": BaselineConfig,
 }
 INITIAL_CHECKPOINT = "initial_checkpoint"

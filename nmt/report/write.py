@@ -11,8 +11,6 @@ from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
 from nmt.report.result_tables import bleu_by_length, write_tables
-from nmt.report.table import Table
-from nmt.utils.files import write_text
 from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
@@ -25,21 +23,16 @@ def write_comparison(
     *,
     title: str | None = None,
     figures: Sequence[str] = (),
-    claims: Table | None = None,
 ) -> Path:
-    """Writes comparison.html, tables/, figures/ and claims.md, logs BLEU by length, and returns the page's path.
+    """Writes comparison.html, tables/ and figures/, logs BLEU by length, and returns the page's path.
 
     Args:
         report, title: as in `build_page`.
         figures: formats of the figures; empty: no figures.
-        claims: table of decided claims, which the page also shows.
     """
     write_tables(comparison, folder / "tables")
     draw_figures(comparison, folder / "figures", figures, captioned=False)
-    if claims is not None:
-        write_text(folder / "claims.md", claims.markdown())
-        log.info("claims: %s: %s", claims.title, folder / "claims.md")
-    page = build_page(comparison, folder / "comparison.html", report, title=title, claims=claims)
+    page = build_page(comparison, folder / "comparison.html", report, title=title)
     runs = counted(len(comparison.runs), "run")
     log.info("%s compared: %s\n%s", runs, page, bleu_by_length(comparison))
     return page

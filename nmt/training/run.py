@@ -294,14 +294,6 @@ def make_evaluation_run(composed: EvaluateConfig) -> Run:
     return Run(config, folder, overrides, checkpoint, others)
 
 
-def make_baseline_run(composed: Config) -> Run:
-    """Creates the run of a phrase-based system; raises InputError if its folder already contains a run."""
-    quieten()
-    folder = RunFolder.of_this_command()
-    folder.refuse_used()
-    return Run(composed, folder, HydraConfig.get().overrides.task)
-
-
 def is_asked_for(record: logging.LogRecord) -> bool:
     """Whether a log record comes from any callback, or from code outside Lightning."""
     file = Path(record.pathname)

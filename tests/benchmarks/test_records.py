@@ -11,12 +11,30 @@ import pytest
 
 from benchmarks import coverage
 from benchmarks import records as program
+from benchmarks.claims import decide, read_claims
 from benchmarks.figures import SENTENCES, runs_of
 from benchmarks.records import PAGE, RECORDS, Records, add, with_tables
-from nmt.cli.composition import conf_folder
 from nmt.evaluation.estimate import Estimate
-from nmt.report.claims import decide, read_claims
+from nmt.evaluation.scores.bleu import sentence_statistics
+from tests.helpers import ROOT
 from tests.helpers.bleu import bleu_by_hand
+from tests.helpers.produced import lines
+from tests.helpers.run_folders import make_run
+
+CLAIMS = ROOT / "benchmarks/claims"
+OWN = """
+claims:
+  wins:
+    claim: the system translates better than RNNsearch
+    source: a test
+    set: newstest
+    runs: [system, search]
+    rule: {above: 0}
+seeds: 1
+runs:
+  system: {command: benchmarks.phrase_based, where: {system: PhraseBased}}
+  search: {where: {system: RNNsearch}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +90,8 @@ def test_claims_that_the_runs_do_not_decide_stay_on_record(tmp_path, monkeypatch
         yield from [{"verdict": "missing", "reason": "no runs"}] * (len(file.claims) - 1)
 
     monkeypatch.setattr(program, "decided_rows", decide_first)
-    monkeypatch.setattr(program, "find_runs", list)
-    program.add_claims("table1", "bahdanau", [Path("run")], tmp_path)
+    monkeypatch.setattr(program, "read_runs", list)
+    program.add_claims("table1", CLAIMS / "bahdanau.yaml", [Path("run")], tmp_path)
     after = pd.read_csv(tmp_path / "claims.csv", dtype=str, keep_default_na=False)
     mine = after[after["study"] == "table1"].set_index("name")
     assert sorted(mine.index) == sorted(before.loc[before["study"] == "table1", "name"])
@@ -81,6 +99,70 @@ def test_claims_that_the_runs_do_not_decide_stay_on_record(tmp_path, monkeypatch
     assert float(mine.loc["attention-wins", "p_holm"]) > 1e-9
     others = after["study"] != "table1"
     assert after[others].equals(before[before["study"] != "table1"])
+
+
+@pytest.fixture
+def beside(tmp_path):
+    """Returns the folders of a run, and of a phrase-based system that omits the last word of each reference."""
+    made = {"processor": "P", "commit": "c", "versions": {"torch": "2", "sacrebleu": "2"}}
+    run = make_run(tmp_path / "run", pairs=40, kept=2)
+    content = json.loads((run / "results.json").read_text()) | made
+    content["config"]["data"]["test"] = {"newstest": {"tokenised": True}}
+    (run / "results.json").write_text(json.dumps(content))
+    system = tmp_path / "phrases"
+    system.mkdir()
+    kept = [row["reference"][:-1] for row in lines(run / "translations/newstest.jsonl")]
+    (system / "newstest.txt").write_text("".join(f"{' '.join(words)}\n" for words in kept))
+    about = {
+        "name": "phrase-based (Thot)", "model": "PhraseBased", "seed": 1, "max_length": 50,
+        "command": "python -m benchmarks.phrase_based", "valid": {"bleu": 30}, **made,
+        "train": {"updates": 0, "hours": 0.5, "device": "CPU"},
+    }  # fmt: skip
+    (system / program.SYSTEM).write_text(json.dumps(about))
+    return run, system
+
+
+def test_a_phrase_based_system_is_scored_beside_runs(beside, tmp_path):
+    for name in ("runs.csv", "scores.csv.xz"):
+        old = pd.read_csv(RECORDS / name, dtype=str, keep_default_na=False, nrows=1)
+        old.to_csv(tmp_path / name, index=False)
+    shutil.copy(RECORDS / "claims.csv", tmp_path)
+    run, system = beside
+    add("own", [("phrase_based", system), ("rnnsearch50", run)], tmp_path)
+    found = Records(tmp_path)
+    own = found.runs[found.runs["study"] == "own"].set_index("group").loc["phrase_based"]
+    assert (own["name"], own["languages"], own["minutes"]) == ("phrase-based (Thot)", "en-fr", 30)
+    scores = found.scores[
+        (found.scores["group"] == "phrase_based") & (found.scores["study"] == "own")
+    ]
+    whole = scores[(scores["score"] == "bleu") & scores["from"].isna()].set_index("subset")
+    references = [row["reference"] for row in lines(run / "translations/newstest.jsonl")]
+    counts = [sentence_statistics(words[:-1], words) for words in references]
+    assert whole.loc["all", "value"] == pytest.approx(bleu_by_hand(np.sum(counts, axis=0)))
+    assert "| phrase-based (Thot) | 1 | " in found.table("own lengths newstest en-fr phrase*")
+
+
+def test_claims_of_a_file_are_decided_and_not_recorded(beside, tmp_path, monkeypatch, capsys):
+    (tmp_path / "own.yaml").write_text(OWN)
+    before = PAGE.read_bytes(), (RECORDS / "claims.csv").read_bytes()
+    typed = ["--claims", tmp_path / "own.yaml", "--runs", *beside]
+    monkeypatch.setattr("sys.argv", ["records", *map(str, typed)])
+    program.main()
+    assert "| supported, for these models only |" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["records", *map(str, typed[:-1])])
+    program.main()
+    missing = "Missing runs: python -m benchmarks.phrase_based seed=1"
+    assert missing in capsys.readouterr().out
+    assert (PAGE.read_bytes(), (RECORDS / "claims.csv").read_bytes()) == before
+
+
+@pytest.mark.parametrize(
+    "typed", [["--runs", "run"], ["--claims", "f"], ["--add", "s", "g=run", "--runs", "run"]]
+)
+def test_claims_need_runs(typed, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["records", *typed])
+    with pytest.raises(SystemExit, match="2"):
+        program.main()
 
 
 def bleu(rows, part="bleu_correct", words="hypothesis_words"):
@@ -116,7 +198,7 @@ def test_sentences_give_the_scores_on_record(records, sentences):
 
 
 def test_verdicts_follow_from_the_sentences_on_record(sentences):
-    file = read_claims(conf_folder() / "claims" / "europarl.yaml")
+    file = read_claims(CLAIMS / "europarl.yaml")
     runs = runs_of(sentences[sentences["group"].isin(["rnnsearch50", "rnnencdec50"])])
     table = pd.read_csv(RECORDS / "claims.csv").query("study == 'europarl'").set_index("name")
     for name in ("attention-wins", "fixed-falls", "attention-flat-beyond"):

@@ -23,7 +23,6 @@ COMMANDS = {
     "score": ("target: ", "checkpoint: "),
     "compare": ("runs: ", "output: "),
     "prepare": ("data.…: the text", "tokenizer: bpe, words"),
-    "baseline": ("phrase_based.", "data: europarl, europarl_gold, grammar, "),
 }
 HEAVY = "torch pytorch_lightning torchmetrics datasets wandb pandas numpy matplotlib sacrebleu"
 

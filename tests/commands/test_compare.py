@@ -25,7 +25,6 @@ class TestCompare:
             "output=compared",
             "+systems.moses.test=moses.txt",
             "resamples=20",
-            "claims=bahdanau",
         )
         assert ended.code == 0, ended.err
         written = files(program.folder) - before
@@ -38,8 +37,6 @@ class TestCompare:
         tables = [name for name in written if name.startswith("compared/tables/")]
         text = "".join((program.folder / name).read_text() for name in tables)
         assert "100.00" in text  # the output of moses equals the references
-        report = (program.folder / "compared/claims.md").read_text()
-        assert "Missing runs: python -m nmt.train -m regime=laptop +experiment" in report
 
     def test_figures_for_a_paper(self, program):
         for name in ("source", "reference", "system"):

@@ -78,7 +78,7 @@ def test_local_attention_takes_its_window_and_is_refused_without_attention(compo
 
 def test_every_option_of_every_group_composes(composer):
     """Composes the first options of all groups together, then the second options, and so on."""
-    other = ["experiment", "regime", "scoring", "attention", "data", "hydra", "claims"]
+    other = ["experiment", "regime", "scoring", "attention", "data", "hydra"]
     groups = []
     for folder in sorted(path for path in conf_folder().iterdir() if path.is_dir()):
         if folder.name not in (*other, "hparams_search"):

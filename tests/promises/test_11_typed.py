@@ -109,7 +109,7 @@ def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str
 
 def test_groups_are_those_of_the_folder():
     folders = {path.name for path in conf_folder().iterdir() if path.is_dir()}
-    assert folders - {"hydra", "claims"} == set(map(group_of, options("train")))
+    assert folders - {"hydra"} == set(map(group_of, options("train")))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,6 @@ def test_the_effects_of_keys():
         "data.test.mine.source": "tests",
         "data.root": "machine",
         "logger.wandb.offline": "local",
-        "phrase_based.reordering": "training",
     }
     assert {key: effect_of(TrainConfig, key) for key in effects} == effects
 

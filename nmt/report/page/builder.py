@@ -29,7 +29,6 @@ from nmt.utils.text import counted, printable
 
 SECTIONS = {
     "length": "By length",
-    "claims": "Claims",
     "live": "Translate",
     "explorer": "Alignments",
     "scores": "Scores",
@@ -56,7 +55,6 @@ def build_page(
     report: PageConfig | None = None,
     *,
     title: str | None = None,
-    claims: Table | None = None,
 ) -> Path:
     """Writes the page of a comparison, or of a single run, and returns its path.
 
@@ -83,7 +81,6 @@ def build_page(
         "live": not models,
         "explorer": all(run.external for run in runs),
         "significance": len(runs) == 1,
-        "claims": claims is None,
         "training": not any(r.results.get("train") or r.results.get("history") for r in runs),
     }
     text = TEMPLATES.get_template("page.html").render(
@@ -114,7 +111,6 @@ def build_page(
         training=result_tables.training_table(runs),
         published=result_tables.paper_table(),
         settings=result_tables.settings_table(runs),
-        claims=claims,
         commands={r.label: r.results["command"] for r in runs if r.results.get("command")},
     )
     write_text(Path(path), text)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import yaml
 
-from nmt.cli.composition import conf_folder
+from benchmarks import claims
+from benchmarks.claims import claims_table, decided_rows, matches, read_claims, verdict_words
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
 from nmt.evaluation.constant_error import constant_error_records
@@ -15,16 +16,15 @@ from nmt.evaluation.estimate import enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
-from nmt.report import claims
-from nmt.report.claims import claims_table, decided_rows, matches, read_claims, verdict_words
 from nmt.report.comparison import compare_finished
 from nmt.report.runs import FinishedRun
 from nmt.utils.errors import InputError
+from tests.helpers import ROOT
 from tests.helpers.bleu import bleu_by_hand
 
 FILES = [
     pytest.param(path, marks=pytest.mark.slow if path.stem != "scoring" else ())
-    for path in sorted((conf_folder() / "claims").glob("*.yaml"))
+    for path in sorted((ROOT / "benchmarks/claims").glob("*.yaml"))
 ]
 WORDS = [f"w{number}" for number in range(40)]
 
@@ -44,7 +44,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
     made = {
         name: (typed_for(file, name), group.together)
         for name, group in file.runs.items()
-        if group.command != "baseline"
+        if group.command != "benchmarks.phrase_based"
     }
     for name, (typed, together) in made.items():
         config = to_containers(load(composer(*typed)))
@@ -64,7 +64,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         ({"data.max_length": [30, 50]}, {"seed": 1}, True),
         ({}, {"data.max_length": 30}, False),
         ({"data.max_length": 50}, {"data.max_length": 30}, True),
-        ({}, {"phrase_based.reordering": 3}, True),  # a run without the key is accepted
+        ({}, {"model.window": 3}, True),  # a run without the key is accepted
         ({"system": "RNNsearch", "members": 3}, {}, True),
         ({"members": 1}, {}, False),
     ],
@@ -236,7 +236,8 @@ def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, t
 
 
 @pytest.mark.parametrize(
-    ("second", "verdict"), [({}, "undecided"), ({"command": "evaluate", "of": "a"}, "supported")]
+    ("second", "verdict"),
+    [({}, "undecided"), ({"command": "nmt.evaluate", "of": "a"}, "supported")],
 )
 def test_models_evaluated_twice_are_paired(decide, second, verdict):
     """Scores differ more between seeds than between groups; pairing by seed shows the difference of groups."""

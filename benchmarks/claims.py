@@ -1,6 +1,6 @@
 """Decides claims about models, using the results of finished runs.
 
-A file such as `conf/claims/bahdanau.yaml` defines groups of runs by filters on their configuration. It also
+A file such as `benchmarks/claims/bahdanau.yaml` defines groups of runs by filters on their configuration. It also
 defines claims about one or two of these groups. The statistic of a claim is a mean over the seeds of a group.
 For two groups, it is the first mean minus the second. A rule compares the statistic and its interval with a
 number. With three or more seeds, the interval accounts for the choice of the seeds and of the sentences. With
@@ -57,14 +57,15 @@ class RunGroup:
     """Runs that differ only in their seed.
 
     `where` gives required values of configuration keys. It extends and overrides the `where` of the file. It
-    accepts two more keys: `system` (value of `model` in results.json) and `members` (number of models in the ensemble).
+    accepts two more keys: `system` (value of `model` in results.json, or in a system's system.json) and `members`
+    (number of models in the ensemble).
     """
 
     where: Mapping[str, Any]
     make: str = ""  # overrides for `command`
-    command: str = "train"  # name of the command that creates the runs
-    of: str | None = None  # for `evaluate`: the group whose checkpoints are evaluated
-    together: bool = False  # for `evaluate`: whether all seeds form one ensemble
+    command: str = "nmt.train"  # module of the command that creates the runs
+    of: str | None = None  # for `nmt.evaluate`: the group whose checkpoints are evaluated
+    together: bool = False  # for `nmt.evaluate`: whether all seeds form one ensemble
     seeds: int | None = None  # number of seeds; None: the file's `seeds`
 
 
@@ -150,7 +151,7 @@ class ClaimFile:
             paths = ",".join(str(run.folder) for run in trained if run.seed not in known)
             words = [f"'checkpoint={f'[{paths}]' if group.together else paths}'", group.make]
         sweep = ["-m"] if missing > 1 else []
-        return " ".join(filter(None, [f"python -m nmt.{group.command}", *sweep, *words]))
+        return " ".join(filter(None, [f"python -m {group.command}", *sweep, *words]))
 
 
 def read_claims(path: Path) -> ClaimFile:
@@ -203,20 +204,16 @@ def matches(run: FinishedRun, where: Mapping[str, Any], default: Mapping[str, An
     return all(accepts(value, known.get(key)) for key, value in wanted.items())
 
 
-def decide_claims(path: Path, runs: Sequence[FinishedRun], resamples: int = 1000) -> Table:
-    """Decides each claim of a file; in `runs`, test sets of the same name must have the same text.
-
-    Raises:
-        InputError: for the same reasons as `read_claims`, or if a score is unknown.
-    """
-    file = read_claims(path)
-    return claims_table(file, list(decided_rows(file, runs, resamples)))
-
-
 def decided_rows(
     file: ClaimFile, runs: Sequence[FinishedRun], resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """Yields the result of `decide` for each claim; if runs are missing, the `commands` that create them."""
+    """Yields the result of `decide` for each claim; if runs are missing, the `commands` that create them.
+
+    In `runs`, test sets of the same name must have the same text.
+
+    Raises:
+        InputError: if a score is unknown.
+    """
     for claim in file.claims.values():
         commands = {group: file.command(group, runs, claim.set) for group in claim.runs}
         groups = [file.members(group, runs, claim.set) for group in claim.runs]
