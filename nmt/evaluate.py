@@ -21,9 +21,9 @@ def main(composed: EvaluateConfig) -> None:
     from nmt.inference.held_out import evaluate, held_out_splits, read_sets, translate_set
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
-    from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run, stored_outcome
     from nmt.training.publish import publish
+    from nmt.training.ranks import on_every_rank
     from nmt.training.run import make_evaluation_run
     from nmt.training.trainer import make_trainer
 

@@ -13,34 +13,24 @@ from functools import partial
 
 from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
-from nmt.training.signals import Stop, stoppable
-from nmt.utils.environment import output_folder
 
 
 @command("train")
 def main(composed: TrainConfig) -> float | None:
-    with stoppable(output_folder(), requeue=composed.resume == "auto") as stop:
-        return train(composed, stop)
-
-
-def train(composed: TrainConfig, stop: Stop) -> float | None:
     """Starts or resumes a training run, evaluates the model and writes results.json.
 
     Returns the best checkpoint's score, so that a sweeper can optimise it.
     """
-    stop.importing = True
     from nmt.inference.held_out import evaluate, read_sets, translate_set
     from nmt.inference.live_export import export_live
     from nmt.training.fit import Training
-    from nmt.training.on_every_rank import on_every_rank
     from nmt.training.outcome import describe_model, describe_run
     from nmt.training.publish import publish
+    from nmt.training.ranks import on_every_rank
     from nmt.training.run import make_training_run
 
-    stop.importing = False
-
-    run = make_training_run(composed, stop)
-    training = Training(run, stop)
+    run = make_training_run(composed)
+    training = Training(run)
     text = run.prepare_text()
     sets = read_sets(run.config, text.test.values())
     with run.logging_run():

@@ -26,7 +26,7 @@ from nmt.config.loading import load
 from nmt.utils.environment import need, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
-from nmt.utils.startup import set_up_process
+from nmt.utils.startup import end_on_signals, set_up_process
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
     def decorate(main: Callable[[Any], Any]) -> Callable[[], None]:
         @functools.wraps(main)
         def program() -> None:
+            end_on_signals()
             set_up_process()  # must run before the first import of torch
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")

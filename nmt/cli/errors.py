@@ -20,8 +20,8 @@ from nmt.config.commands import TrainConfig
 from nmt.config.keys import described, entries
 from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
-from nmt.utils.environment import rank, rank_and_world
-from nmt.utils.errors import InputError, Interrupted, RunError, causes, full_disk
+from nmt.utils.environment import rank
+from nmt.utils.errors import InputError, RunError, causes, full_disk
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
@@ -43,7 +43,8 @@ HABITS = {
 def exiting() -> Iterator[None]:
     """Ends the process with a message and an exit code if the block raises.
 
-    Exit codes: 0 for success, 1 for a failure, 2 for invalid input, and 128 + N for a stop by signal N.
+    Exit codes: 0 for success, 1 for a failure, and 2 for invalid input. A signal N kills the process, which
+    shells report as 128 + N.
     """
     try:
         yield
@@ -51,12 +52,6 @@ def exiting() -> Iterator[None]:
         _end(2, refusal)
     except RunError as failure:
         _end(1, failure)
-    except Interrupted as stopped:
-        # Ranks above 0 exit with 0. torchrun, srun and `RankLauncher` would treat another code as a
-        # crash and kill rank 0, which may be writing a checkpoint.
-        _end(0 if rank_and_world()[0] else 128 + stopped.signal, stopped)
-    except KeyboardInterrupt:
-        _end(130, "stopped by Ctrl-C")
     except BrokenPipeError:  # the pipe is closed, as in `nmt translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:

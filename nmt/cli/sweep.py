@@ -57,7 +57,5 @@ def compare_sweep(sweep: Path) -> None:
             write_comparison(comparison, sweep, title=f"Comparison of the runs in {sweep.name}")
     except InputError as refusal:
         log.warning("no comparison page: %s", refusal)
-    except KeyboardInterrupt:
-        log.warning("no comparison page: stopped by Ctrl-C; to write it later, type: %s", command)
     except Exception:
         log.exception("no comparison page; to write it later, type: %s", command)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from filelock import FileLock
 
-from nmt.utils.environment import follow_parent
 from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.files import sync_folder, write_json
+from nmt.utils.processes import follow_parent
 from nmt.utils.progress import Stage
 from nmt.utils.startup import shared_cores
 

@@ -14,7 +14,7 @@ from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
 from nmt.data.preparation import Prepared
-from nmt.utils.environment import follow_parent
+from nmt.utils.processes import follow_parent
 
 
 class TranslationData(pl.LightningDataModule):

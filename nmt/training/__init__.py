@@ -1,1 +1,1 @@
-"""The training loop: Trainer, checkpoints, validation, progress, loggers, signals."""
+"""The training loop: Trainer, checkpoints, validation, progress, loggers, ranks."""

@@ -1,4 +1,4 @@
-"""Callbacks for random seeds, attention heatmaps, monitored metrics, resumed runs and signals."""
+"""Callbacks for random seeds, attention heatmaps, monitored metrics and resumed runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
-import torch
 
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.records import Record, choose_kept, in_order
 from nmt.training.result_logging import log_heatmaps
-from nmt.training.signals import Stop
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 from nmt.utils.errors import InputError
@@ -124,51 +122,3 @@ class RenameResults(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.is_global_zero and self.results.is_file():
             self.results.replace(self.results.with_name("results.earlier.json"))
-
-
-class StopOnSignal(pl.Callback):
-    """Writes `last.ckpt` and ends the run if any rank has received a signal.
-
-    Checks after every update, or every `log_every_n_steps` updates if there are several devices.
-
-    Args:
-        stop: handles the signals.
-        last: path of the checkpoint to write.
-    """
-
-    def __init__(self, stop: Stop, last: Path) -> None:
-        self.stop = stop
-        self.last = last
-        self._saved_at = -1  # number of updates at the last checkpoint
-
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        self._saved_at = trainer.global_step
-
-    def on_train_batch_start(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int
-    ) -> None:
-        # After a validation, its checkpoint must exist first, so check only at the start of the next batch.
-        if self._saved_at == trainer.global_step:
-            self._check(trainer)
-
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        loop = trainer.fit_loop.epoch_loop
-        # Ranks synchronize only every few updates, because synchronizing blocks the GPU.
-        due = trainer.world_size == 1 or trainer.global_step % trainer.log_every_n_steps == 0  # type: ignore[attr-defined]
-        will_validate = loop._should_check_val_fx(trainer.fit_loop._data_fetcher)  # type: ignore[arg-type]
-        if due and not loop._should_accumulate() and not will_validate:
-            self._check(trainer)
-
-    def _check(self, trainer: pl.Trainer) -> None:
-        number = self.stop.number
-        if trainer.world_size > 1:
-            received = torch.tensor(number, device=trainer.strategy.root_device)
-            number = int(trainer.strategy.reduce(received, reduce_op="max"))
-        if number:
-            if self._saved_at != trainer.global_step and not trainer.fast_dev_run:  # type: ignore[attr-defined]
-                trainer.save_checkpoint(self.last)
-            raise self.stop.interrupted(number)

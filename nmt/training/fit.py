@@ -33,11 +33,10 @@ from nmt.inference.training_pairs import (
 )
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds, StopOnSignal
-from nmt.training.on_every_rank import on_every_rank
+from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
 from nmt.training.outcome import describe_initial
-from nmt.training.run import Run
-from nmt.training.signals import Stop
+from nmt.training.ranks import on_every_rank
+from nmt.training.run import Run, resume_command
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
@@ -63,16 +62,14 @@ class Training:
 
     Args:
         run: the run to train. The constructor sets `run.trainer`.
-        stop: handles signals.
 
     Attributes:
         record: the callback that records validations, time and speed.
     """
 
-    def __init__(self, run: Run, stop: Stop) -> None:
+    def __init__(self, run: Run) -> None:
         config, folder = run.config, run.folder
         self.run = run
-        self.stop = stop
         self.record = TrainingRecord()
         callbacks: list[pl.Callback] = [
             RenameResults(folder.results),
@@ -81,7 +78,6 @@ class Training:
             *make_callbacks(config.callbacks, folder.path),
             self.record,
             CheckMonitors(config.callbacks),
-            StopOnSignal(stop, folder.last),
         ]
         # A large text takes long to prepare, so check first that the configured classes exist.
         target_of("model", vars(config.model))
@@ -94,11 +90,11 @@ class Training:
             raise InputError(
                 "optimizer.schedule: ReduceLROnPlateau needs a score; choose another schedule"
             )
-        self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers, stop)
+        self.trainer = make_trainer(config.trainer, folder.path, callbacks, run.loggers)
         run.trainer = self.trainer
 
     def fit(self, text: Prepared) -> None:
-        """Trains until `max_steps`, `max_epochs` or early stopping; signals end the training between updates."""
+        """Trains until `max_steps`, `max_epochs` or early stopping."""
         run = self.run
         trainer = self.trainer
         config = self.run.config
@@ -113,6 +109,9 @@ class Training:
             self.model.load_state_dict(run.initial.weights)
         self.data = TranslationData(text, config)
         log.info(describe_training(config, self.model, trainer))
+        if not config.trainer.get("fast_dev_run"):
+            command = resume_command(config, run.folder.path)
+            log.info("to resume the run after a stop, type: %s", command)
         path = run.checkpoint.path if run.checkpoint else None
         stored = run.checkpoint.config if run.checkpoint else config
         changed = differences(to_containers(stored), to_containers(config))
@@ -124,13 +123,12 @@ class Training:
             trainer.fit_loop.epoch_loop.max_steps += run.checkpoint.update
             trainer.fit_loop.max_epochs = -1
         try:
-            with self.stop.deferring():
-                # `weights_only` only restricts unpickling. Lightning still restores the optimizer.
-                trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
-        except BaseException as error:
-            if isinstance(error, MisconfigurationException):  # e.g. a monitored metric is missing
-                raise InputError(first_line(error)) from error
-            if isinstance(error, RuntimeError) and FAILED_GPU.search(str(error)):
+            # `weights_only` only restricts unpickling. Lightning still restores the optimizer.
+            trainer.fit(self.model, self.data, ckpt_path=path, weights_only=True)
+        except MisconfigurationException as error:  # e.g. a monitored metric is missing
+            raise InputError(first_line(error)) from error
+        except RuntimeError as error:
+            if FAILED_GPU.search(str(error)):
                 raise RunError(self._gpu_failure(error)) from error
             raise
 

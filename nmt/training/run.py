@@ -27,11 +27,10 @@ from nmt.evaluation.scores import choose_scores
 from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
 from nmt.training.loggers import connect, make_loggers
-from nmt.training.signals import Stop
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
-from nmt.utils.quoting import override_key, quoted
+from nmt.utils.quoting import command_line, override_key, quoted
 from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
@@ -155,8 +154,8 @@ class Run:
                     wandb.finish(exit_code=exit_code)
 
 
-def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
-    """Creates the run of a new or resumed training, and sets `stop.trusted` and `stop.folders`.
+def make_training_run(composed: TrainConfig) -> Run:
+    """Creates the run of a new or resumed training.
 
     Raises:
         InputError: if the checkpoint does not exist or conflicts with the overrides, or if the folder
@@ -167,13 +166,9 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     overrides = HydraConfig.get().overrides.task
     path = resume_path(composed, folder)
     source = path or composed.initial_checkpoint
-    stop.trusted = user_code(composed)
-    stop.folders = [
-        f"{key}={quoted(value)}" for key, value in outside(composed, folder.path).items()
-    ]
     if source is None:
         return Run(composed, folder, overrides)
-    [checkpoint] = read_members([source], [*composed.trust, *stop.trusted])
+    [checkpoint] = read_members([source], [*composed.trust, *user_code(composed)])
     if path is None:
         refuse_other_kind(composed, checkpoint.config)
         log.info("starting from the weights of %s at update %d", checkpoint.path, checkpoint.update)
@@ -182,8 +177,6 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
         checkpoint.config, checkpoint.about["overrides"], composed, overrides
     )
     refuse_outside(config, composed, folder.path, overrides)
-    stop.trusted = user_code(config)
-    stop.folders = [f"{key}={quoted(value)}" for key, value in outside(config, folder.path).items()]
     # With resume=auto, the user repeats the original command, so compare all its settings with the checkpoint.
     if composed.resume == "auto":
         refuse_changes(to_containers(checkpoint.config), to_containers(composed), resumed=True)
@@ -200,6 +193,15 @@ def make_training_run(composed: TrainConfig, stop: Stop) -> Run:
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["overrides"]) or "none")
     return Run(config, folder, remaining, checkpoint)
+
+
+def resume_command(config: Config, folder: Path) -> str:
+    """Returns the command that resumes a training run, and names its code and folders outside `folder`."""
+    overrides = [f"resume={quoted(str(folder))}"]
+    if trusted := user_code(config):
+        overrides.append(f"trust=[{','.join(trusted)}]")
+    overrides += [f"{key}={quoted(value)}" for key, value in outside(config, folder).items()]
+    return command_line("train", overrides)
 
 
 def refuse_outside(
@@ -222,7 +224,7 @@ def refuse_outside(
             )
 
 
-def outside(config: TrainConfig, folder: Path) -> dict[str, str]:
+def outside(config: Config, folder: Path) -> dict[str, str]:
     """Returns the settings of callbacks, loggers and Trainer that are paths outside the run's folder."""
     found = {}
     for section in ("callbacks", "logger", "trainer"):

@@ -25,8 +25,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compr
 from nmt.config.code import errors_naming
 from nmt.evaluation.scores import REGISTERED
 from nmt.training.checkpoint_io import AtomicCheckpointIO
-from nmt.training.rank_launcher import RankLauncher
-from nmt.training.signals import Stop
+from nmt.training.ranks import RankLauncher
 from nmt.utils.devices import resolve_accelerator, resolve_precision
 from nmt.utils.environment import is_srun_task
 from nmt.utils.errors import InputError, first_line
@@ -48,7 +47,6 @@ def make_trainer(
     folder: Path,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
-    stop: Stop | None = None,
 ) -> pl.Trainer:
     """Builds Lightning's Trainer.
 
@@ -56,7 +54,6 @@ def make_trainer(
         arguments: the section `trainer` of the configuration, with the arguments of Lightning's Trainer.
         folder: the run's folder.
         callbacks: the callbacks. On a terminal, Lightning adds its progress bar.
-        stop: handles signals. None if the command does not handle signals.
 
     Raises:
         InputError: if an argument is unknown or has the wrong type, or if Lightning refuses it.
@@ -79,7 +76,7 @@ def make_trainer(
     plugins: list[Any] = [AtomicCheckpointIO()]
     try:
         if is_srun_task():
-            plugins.append(SLURMEnvironment(auto_requeue=False))  # nmt requeues the job itself
+            plugins.append(SLURMEnvironment(auto_requeue=False))  # the job script requeues it
         elif "SLURM_JOB_ID" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ:
             plugins.append(LightningEnvironment())  # without srun, nmt launches the ranks
         trainer = pl.Trainer(
@@ -88,11 +85,11 @@ def make_trainer(
     except (RuntimeError, ValueError, TypeError, MisconfigurationException) as error:
         raise InputError(f"trainer: {first_line(error)}") from error
     if isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
-        trainer.strategy._launcher = RankLauncher(trainer.strategy, stop)
-    # Disable Lightning's SIGTERM handler. Its `broadcast` deadlocks if another rank calls `all_reduce`.
+        trainer.strategy._launcher = RankLauncher(trainer.strategy)
+    # Signals keep their default action. Lightning's SIGTERM handler can deadlock, because it calls
+    # `broadcast` while another rank calls `all_reduce`.
     trainer._signal_connector.register_signal_handlers = lambda: None  # type: ignore[method-assign]
-    # Disable Lightning's broadcast of SIGTERM, because it synchronizes the GPU at each batch. The
-    # callback `StopOnSignal` exchanges signals between ranks instead, only every few updates.
+    # Lightning also broadcasts SIGTERM, which would synchronize the GPU at each batch.
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import netrc
 import os
-import signal
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,26 +110,6 @@ def gather(mine: Any) -> list[Any]:
     parts: list[Any] = [None] * world
     torch.distributed.all_gather_object(parts, mine)
     return parts
-
-
-def follow_parent(worker: int = 0) -> None:
-    """Makes this worker process ignore Ctrl-C and, on Linux, end when its parent ends.
-
-    Without its parent, a worker would wait for tasks forever and keep the locks of the parent.
-
-    Args:
-        worker: index of the worker, which `DataLoader` passes. It is not used.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent must react to Ctrl-C
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's Python handler could deadlock
-    end_with_parent()
-
-
-def end_with_parent() -> None:
-    """On Linux, makes the kernel kill this process when its parent ends."""
-    if sys.platform == "linux":
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def need(module: str, extra: str, wanted_by: str) -> ModuleType:

@@ -20,17 +20,6 @@ class RunError(Exception):
     """The command failed while it was running (exit code 1)."""
 
 
-class Interrupted(BaseException):
-    """A signal stopped the command (exit code 128 + signal).
-
-    This is not an `Exception`, so that `except Exception` does not catch it.
-    """
-
-    def __init__(self, message: str, signal: int) -> None:
-        super().__init__(message)
-        self.signal = signal
-
-
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yields an error, its cause, the cause of its cause, and so on."""
     while error is not None:
@@ -65,6 +54,8 @@ def describe_exit(code: int) -> str:
 
 
 def exit_at_once(code: int, message: str) -> NoReturn:
-    """Ends the process at once without cleanup, even in a thread or where exceptions are caught."""
+    """Ends the process at once without cleanup, even in a thread; a code -N stands for signal N."""
     os.write(2, f"nmt: {message}\n".encode())
+    if code < 0:
+        os.kill(os.getpid(), -code)
     os._exit(code)

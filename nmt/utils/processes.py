@@ -1,18 +1,16 @@
-"""Applies a function to many items in several processes."""
+"""Worker processes that end with their parent."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
-from nmt.utils.startup import shared_cores
+from nmt.utils.startup import end_with_parent, shared_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -20,6 +18,22 @@ Result = TypeVar("Result")
 FEWEST_SENTENCES = 2000  # with fewer sentences in total, several processes do not save time
 
 _work: tuple[Callable[[Any], Any], Sequence[Any]]  # function and items of a worker process
+
+
+def follow_parent(worker: int = 0) -> None:
+    """Makes this worker process ignore Ctrl-C and end when its parent ends.
+
+    Without its parent, a worker would wait for tasks forever and keep the locks of the parent.
+
+    Args:
+        worker: index of the worker, which `DataLoader` passes. It is not used.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent must react to Ctrl-C
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a Python handler of the parent could deadlock
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    assert parent.pid is not None
+    end_with_parent(parent.pid)
 
 
 def map_in_processes(
@@ -45,7 +59,7 @@ def map_in_processes(
         warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
         try:
             yield from pool.map(_apply, range(len(items)))
-        except BaseException:  # for example a signal
+        except BaseException:  # for example Ctrl-C in a notebook
             # Do not wait for running tasks. Also end workers that are still starting and not in the pool's list.
             for worker in multiprocessing.active_children():
                 if worker not in others:
@@ -56,16 +70,7 @@ def map_in_processes(
 def _start_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     global _work
     _work = function, items
-    for number in (signal.SIGINT, signal.SIGTERM):  # remove the parent's handlers
-        signal.signal(number, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    follow_parent()
 
 
 def _apply(index: int) -> Any:

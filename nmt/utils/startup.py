@@ -1,11 +1,19 @@
-"""Process settings for OpenMP, oneDNN and malloc, to be made before torch is imported."""
+"""Process settings to be made before torch is imported: signals, OpenMP, oneDNN and malloc."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+PARENT = (
+    "NMT_PARENT"  # environment variable with the id of the process that started a rank or a job
+)
 
 SETTINGS = {
     # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this
@@ -19,6 +27,39 @@ SETTINGS = {
 # because the kernel clears all pages of a new block.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES, LARGEST_KEPT_BLOCK_BYTES = 2**28, 2**25  # 256 MiB, and 32 MiB (glibc's maximum)
+
+
+def end_on_signals() -> None:
+    """Lets SIGINT, SIGTERM and SIGUSR1 end this process at once, and the death of the process in `PARENT`.
+
+    Nothing is saved, because a run can be resumed however it ended. Python's handlers would be called only
+    after C++ code returns, which may be waiting for another rank. SIGINT ends also a background job, in which
+    shells ignore it. SIGHUP is left as it is, for `nohup`.
+    """
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)
+    if parent := os.environ.pop(PARENT, ""):
+        end_with_parent(int(parent))
+
+
+def end_with_parent(parent: int) -> None:
+    """Kills this process when the process `parent`, which started it, ends.
+
+    Linux does this itself. On other systems a thread checks the parent every second.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if sys.platform != "linux":
+        threading.Thread(target=watch, daemon=True).start()
+        return
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # the parent ended before the call
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def set_up_process() -> None:

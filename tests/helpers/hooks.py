@@ -61,6 +61,22 @@ def fork_jobs() -> None:
     launcher.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
 
 
+def fork_ranks() -> None:
+    """Lets Lightning's launcher fork the ranks, so that they need not import the libraries."""
+    from pytorch_lightning.strategies.launchers import subprocess_script
+
+    from tests.helpers.server import become
+
+    def launch(command: list[str], *, env: dict[str, str], cwd: str) -> ForkProcess:
+        streams = (os.devnull, *(os.readlink(f"/proc/self/fd/{number}") for number in (1, 2)))
+        process: Any = ForkProcess(target=become, args=(command[2:], cwd, env, streams))
+        process.poll = lambda: process.exitcode
+        process.start()
+        return process
+
+    subprocess_script.subprocess = types.SimpleNamespace(Popen=launch)
+
+
 class Fork(ForkProcess):
     """Runs `python -m <module>` in a fork, and has the methods of `Popen` that the launcher uses."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Client
 from pathlib import Path
@@ -41,6 +42,30 @@ class Ended(NamedTuple):
     @property
     def code(self) -> int:
         return self.codes[0]
+
+
+def running(pid: int) -> bool:
+    """Tells whether a process runs and is not a zombie."""
+    path = Path(f"/proc/{pid}/stat")
+    try:
+        return path.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def descendants(pid: int) -> list[int]:
+    """Returns the ids of the processes that a process has started, and of those that they have started."""
+    listed = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    children = [int(child) for each in listed for child in each]
+    return children + [each for child in children for each in descendants(child)]
+
+
+def wait_until_gone(pids: list[int], seconds: float) -> None:
+    """Waits until no process runs any more; fails after some seconds."""
+    end = time.monotonic() + seconds
+    while alive := [pid for pid in pids if running(pid)]:
+        assert time.monotonic() < end, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in alive]
+        time.sleep(0.02)
 
 
 class Process:

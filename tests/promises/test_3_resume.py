@@ -125,18 +125,42 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)]
 )
-def test_a_signal_saves_the_run_and_a_moved_folder_goes_on(whole, number):
+def test_after_a_signal_a_moved_folder_goes_on_from_the_last_validation(whole, number):
     folder = whole.parent / f"signal-{number}"
     ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 7)")
-    assert ended.code == 128 + number
-    assert "resume with: python -m nmt.train resume=" in ended.err
-    assert checkpoint(folder, "last")["global_step"] == 7
+    assert ended.code == -number
+    assert f"type: python -m nmt.train resume={folder}/run\n" in ended.err
+    assert checkpoint(folder, "last")["global_step"] == 4
     moved = whole.parent / f"moved-{number}"
     moved.mkdir()
     shutil.move(folder / "run", moved / "run")
     ended = run("train", "resume=run", cwd=moved)
     assert ended.code == 0, ended.err
     check_same(moved, whole)
+
+
+@pytest.mark.parametrize(
+    ("number", "place"),
+    [
+        (signal.SIGINT, "nmt.cli.application:run_hydra"),
+        (signal.SIGTERM, "nmt.training.run:make_training_run"),
+        (signal.SIGUSR1, "nmt.data.preparation:_learn"),
+        (signal.SIGINT, "nmt.training.fit:build_model"),
+        (signal.SIGINT, VALIDATED),
+        (signal.SIGTERM, "torch:save"),
+        (signal.SIGINT, "nmt.inference.held_out:evaluate"),
+        (signal.SIGUSR1, "nmt.training.publish:draw_figures"),
+        (signal.SIGINT, "nmt.evaluation.results:write"),
+    ],
+)
+def test_a_signal_ends_a_run_at_any_moment_without_a_traceback(tmp_path, number, place):
+    typed = (*TYPED, "trainer.max_steps=2", "trainer.val_check_interval=2")
+    ended = run("train", *typed, cwd=tmp_path, hook=f"send({number:d}, {place!r}, 1)")
+    assert ended.code == -number, ended.err
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+    assert "nmt: " not in ended.err
+    assert not list(tmp_path.glob("**/results.json"))
 
 
 def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
@@ -174,8 +198,8 @@ def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     assert train(tmp_path / "whole", *typed).code == 0
     folder = tmp_path / "killed"
     ended = train(folder, *typed, hook=f"send({signal.SIGTERM:d}, {BATCH!r}, 11)")  # in mid-update
-    assert ended.code == 128 + signal.SIGTERM, ended.err
-    assert checkpoint(folder, "last")["global_step"] == 6
+    assert ended.code == -signal.SIGTERM, ended.err
+    assert checkpoint(folder, "last")["global_step"] == 4
     assert train(folder, *typed).code == 0
     check_same(folder, tmp_path / "whole")
 

@@ -6,9 +6,6 @@ Here the ranks are processes on the CPU, started as Lightning starts them.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +13,7 @@ import pytest
 import torch
 
 from nmt.evaluation.scores_csv import read_scores
-from tests.helpers.processes import TINY, run, start
+from tests.helpers.processes import TINY, run
 
 # 13 is not divisible by 2 or 3, so the ranks get different numbers of sentences of a batch.
 TYPED = (
@@ -65,27 +62,3 @@ def test_ranks_make_the_updates_of_one_device(one, ranks):
         assert ids[0] == ids[1] == list(range(len(ids[0])))
     tables = [read_scores(folder.parent / f"{n}/run").drop(columns="bucket") for n in (1, ranks)]
     pd.testing.assert_frame_equal(*tables, rtol=1e-3, atol=1e-3)
-
-
-def test_one_ctrl_c_ends_all_ranks_with_a_checkpoint(one):
-    """On Ctrl-C a terminal sends SIGINT to every process of the command."""
-    folder = one[0].parent / "interrupted"
-    typed = (
-        "trainer=ddp",
-        "trainer.devices=2",
-        "trainer.max_steps=100000",
-        f"data.cache={one[0].parent}/cache",
-    )
-    process = start("nmt.train", *TYPED, *typed, cwd=folder, ranks=2)
-    last = folder / "run/checkpoints/last.ckpt"
-    end = time.monotonic() + 120
-    while not last.exists() and time.monotonic() < end:
-        time.sleep(0.2)
-    for pid in process.pids:
-        os.kill(pid, signal.SIGINT)
-    began = time.monotonic()
-    ended = process.wait()
-    assert time.monotonic() - began < 30
-    assert ended.codes == [128 + signal.SIGINT, 0]
-    assert "stopped by SIGINT; resume with:" in ended.err
-    assert torch.load(last, weights_only=True)["global_step"] >= 4

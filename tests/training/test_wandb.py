@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import TINY, run
+from tests.helpers.processes import TINY, descendants, run, start, wait_until_gone
 
 CALLBACKS = """
 import pytorch_lightning as pl
@@ -72,3 +74,21 @@ def test_no_row_of_ones_own_callbacks_is_lost(tmp_path):
     for name in ("train/nll_per_word", "valid/nll_per_word", "length/by_length/bleu"):
         assert any(name in row for row in found), name
     assert len({row["trainer/global_step"] for row in found if "train/nll_per_word" in row}) == 8
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+def test_the_log_of_a_stopped_run_can_be_read(tmp_path, everyone):
+    """SIGTERM ends the run; under SLURM, W&B's service gets it, too. The log ends early, but is not damaged."""
+    typed = ("+experiment=rnnsearch50", *TINY, "logger=wandb", "trainer.log_every_n_steps=1")
+    typed += ("trainer.max_steps=100000", "hydra.run.dir=run")
+    process = start("nmt.train", *typed, cwd=tmp_path)
+    while not (tmp_path / "run/checkpoints/last.ckpt").exists():
+        time.sleep(0.05)
+    [first] = process.pids
+    service = descendants(first)
+    assert service
+    for pid in (first, *service) if everyone else (first,):
+        os.kill(pid, signal.SIGTERM)
+    wait_until_gone([first, *service], 10)
+    assert process.wait().code == -signal.SIGTERM
+    assert any("train/nll_per_word" in row for row in rows(tmp_path / "run"))

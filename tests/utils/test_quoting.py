@@ -8,7 +8,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nmt.training.signals import Stop
+from nmt.config.loading import load
+from nmt.training.run import resume_command
 from nmt.utils.quoting import command_line, quoted
 
 
@@ -33,11 +34,8 @@ def test_a_text_comes_back_as_it_is(text):
 
 
 @pytest.mark.parametrize("name", ["grün 漢字", "a,b=(c)'&#;~"])
-def test_a_stopped_run_says_how_to_resume_it(tmp_path, name):
+def test_a_run_says_how_to_resume_it(composer, tmp_path, name):
     folder = tmp_path / name
-    (folder / "checkpoints").mkdir(parents=True)
-    (folder / "checkpoints/last.ckpt").touch()
-    said = str(Stop(folder).interrupted(15))
-    (typed,) = typed_back(said.partition("resume with: ")[2])
+    (typed,) = typed_back(resume_command(load(composer()), folder))
     (read,) = OverridesParser.create().parse_overrides([typed])
     assert Path(read.value()) == folder
