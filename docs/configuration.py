@@ -56,6 +56,14 @@ of a class, have the effect of their section.
 | machine | devices, folders and output | allowed | allowed | same run |
 | local | like machine, but `nmt.evaluate` ignores the value in a checkpoint | allowed | allowed | same run |
 
+### Groups over a checkpoint
+
+With `resume`, `ckpt_path` and `checkpoint`, type keys. Of the groups, an option of `logger` or `search` replaces the
+whole stored section. An option of `trainer` replaces the keys that its file sets and the keys for devices. An option of
+`data` replaces the keys that its file sets; all test sets count as one key. An option of another group is refused if it
+differs from the stored run; the message names the keys to type instead. `callbacks.NAME=null` removes a callback.
+`initial_checkpoint` starts a new run, so it accepts all groups.
+
 `resume` and `ckpt_path` cannot change `experiment` and `regime`. `nmt.evaluate`, `nmt.translate` and `nmt.score`
 accept only the keys and sections listed under their names.
 """

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import logging
+import dataclasses
+import json
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from hydra.types import RunMode
-from omegaconf import OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
 
 from nmt.config.commands import CheckpointConfig, TrainConfig
 from nmt.config.keys import LOCAL, RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
-from nmt.config.loading import check_together, load_plain, type_texts
-from nmt.config.schema import Config, to_containers
-from nmt.utils.errors import InputError, first_line
-from nmt.utils.quoting import override_key
+from nmt.config.loading import check_together, load_plain
+from nmt.config.schema import DEVICES, class_name, to_containers
+from nmt.utils.errors import InputError
+from nmt.utils.quoting import override_key, quoted
 from nmt.utils.text import as_list
 
-log = logging.getLogger(__name__)
 OF_TRAINING = "it belongs to the training run, and this command cannot change it"
+WHOLE = ("logger", "search")  # an option of these groups replaces the whole stored section
+SECTIONS = ("data", "trainer", *WHOLE)  # groups whose options may change a stored run
 
 
 def apply_overrides(
@@ -36,9 +35,9 @@ def apply_overrides(
 ) -> tuple[TrainConfig, list[str]]:
     """Applies the overrides of the command line to the configuration of a checkpoint.
 
-    Hydra composes the stored experiment, regime and groups twice, without and with the overrides. The
-    second composition replaces the stored value of a key if the two compositions differ in this key. It
-    also replaces the value if a file of an overridden group sets the key.
+    A key replaces the stored value. An option of `logger` or `search` replaces the stored section. An
+    option of `data` or `trainer` replaces the keys that its file sets; one of `trainer` also replaces the
+    keys in `DEVICES`. Options of other groups must agree with the stored configuration.
 
     Args:
         stored: configuration of the checkpoint, which is not modified.
@@ -49,37 +48,39 @@ def apply_overrides(
         The new configuration, and the overrides that reproduce it.
 
     Raises:
-        InputError: if the command cannot change a key or group, or if the experiment or regime differs
-            from the stored one.
+        InputError: if the command cannot change a key or group. The message names the keys to type
+            instead of a group.
     """
     schema: Any = type(composed)
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    groups = [o for o in parsed if _options(o.key_or_group) and not isinstance(o.value(), dict)]
-    keys = [p for o in parsed if o not in groups for p in flatten({o.key_or_group: o.value()})]
-    for path in keys:
-        if not _declares(schema, path):
-            known = OF_TRAINING if _declares(TrainConfig, path) else "--help lists keys and groups"
-            raise InputError(f"{path}: no such key; {known}")
+    sections = {entry.name for entry in dataclasses.fields(schema)}
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
-    if groups or schema is TrainConfig:  # overridden keys may also change interpolated values
-        chosen = [str(each.input_line) for each in groups]
-        words = [w for w in overrides if w in chosen or _declares(TrainConfig, override_key(w))]
-        before = _stored_choices(stored, history)
-        now = [*_without(before, map(override_key, words)), *words]
-        old, new = _compose(before), _compose(now)
-        had, was, has = (flatten(each, depth=2) for each in (values, old, new))
-        changed = [*_changed_keys(had, was, has), *_keys_of(groups, now)]
-        others = [k for k in changed if not _declares(schema, k) and had.get(k) != has.get(k)]
-        if others and not any(_declares(schema, key) for key in changed):
-            raise InputError(f"{' '.join(chosen)}: {OF_TRAINING}")
-        if others:
-            log.info("%s: unchanged training keys: %s", " ".join(chosen), ", ".join(others))
-        given |= new
-    for path in [*changed, *keys]:
-        if _declares(schema, path) and _declares(TrainConfig, path):
+    others: list[tuple[str, dict[str, Any]]] = []  # options of other groups, and the keys they set
+    for each in OverridesParser.create().parse_overrides(list(overrides)):
+        group, value = each.key_or_group, each.value()
+        if group not in HydraConfig.get().runtime.choices or isinstance(value, dict):
+            changed += flatten({group: value})
+        elif group in WHOLE and group in sections:
+            changed.append(group)
+        elif group in SECTIONS and group in sections:
+            keys = flatten(_keys_of(group, as_list(value)), depth=2)
+            devices = [f"trainer.{name}" for name in DEVICES] if group == "trainer" else []
+            # A file of `data` also sets keys of the training that an evaluation does not have.
+            changed += [key for key in (*keys, *devices) if _declares(schema, key)]
+        else:
+            others.append((str(each.input_line), _keys_of(group, as_list(value))))
+    for word, sets in others:
+        own = {key: v for key, v in flatten(sets).items() if not is_within(key, changed)}
+        _refuse_group(word, own, "callbacks" in sets, stored, composed)
+    for path in changed:
+        if path not in WHOLE and not _declares(schema, path):
+            known = OF_TRAINING if _declares(TrainConfig, path) else "--help lists keys and groups"
+            raise InputError(f"{path}: no such key; {known}")
+    for path in changed:
+        if path in WHOLE or _declares(TrainConfig, path):
             _copy(given, values, path)
     if schema is TrainConfig:
+        _follow(values, to_containers(stored), changed)
         refuse_changes(to_containers(stored), values, resumed=given["resume"] is not None)
     for path, _ in entries(schema) if schema is not TrainConfig else ():
         if effect_of(schema, path) == LOCAL:
@@ -87,95 +88,130 @@ def apply_overrides(
     config = load_plain(values)
     check_together(config)
     words = [word for word in overrides if override_key(word) != "resume"]
-    return config, [*_without(history, [*map(override_key, words), *changed, *keys]), *words]
+    typed = set(map(override_key, words))
+    kept = [word for word in history if override_key(word) not in typed]
+    return config, [*(w for w in kept if not is_within(override_key(w), changed)), *words]
 
 
 def _declares(schema: type, path: str) -> bool:
     return is_within(path, (name for name, _ in entries(schema)))
 
 
-def _search_path() -> list[str]:
-    words = HydraConfig.get().overrides.hydra if HydraConfig.initialized() else ()
-    return [word for word in words if override_key(word) == "hydra.searchpath"]
+def _keys_of(group: str, options: Iterable[str]) -> dict[str, Any]:
+    """Returns the sections and keys that the files of a group's options set, without interpolation.
 
+    The result includes the files that their defaults lists name, but not the keys of Hydra.
 
-def _options(group: str) -> list[str]:
-    """Returns the options of a config group in `conf/` and the user's folders; [] if `group` is a key."""
-    loader: Any = GlobalHydra.instance().config_loader()
-    return list(loader.get_group_options(group, overrides=_search_path()))
-
-
-def _stored_choices(stored: Config, history: Iterable[str]) -> list[str]:
-    """Returns the overrides that chose options of the stored run's config groups, if these options still exist.
-
-    Only overrides of groups are taken from `history`, since its author may be untrusted.
+    Raises:
+        InputError: if an option is not a YAML file of `conf/` or of a folder in Hydra's search path.
     """
-    words = {"experiment": f"+experiment={stored.experiment}", "regime": f"regime={stored.regime}"}
-    words |= {override_key(word): word for word in history}
-    return [
-        word
-        for group, word in words.items()
-        if (options := re.fullmatch(r"\+?[\w/]+=\[?([\w, -]*)\]?", word))
-        and {name.strip() for name in options[1].split(",")} <= set(_options(group))
-    ]
+    merged: Any = OmegaConf.create()
+    sources = HydraConfig.get().runtime.config_sources
+    folders = [Path(source.path) for source in sources if source.schema == "file"]
+    for option in options:
+        files = [folder / group / f"{option}.yaml" for folder in folders]
+        file = next(filter(Path.is_file, files), None)
+        if file is None:
+            raise InputError(f"{group}={option}: not a YAML file of conf/{group} or --config-dir")
+        package = re.search(r"^# *@package +(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+        name = package[1] if package and package[1] != "_group_" else group.replace("/", ".")
+        content: Any = OmegaConf.load(file)
+        listed = content.pop("defaults", [])
+        for entry in listed if "_self_" in listed else [*listed, "_self_"]:
+            other, chosen = (group, entry) if isinstance(entry, str) else next(iter(entry.items()))
+            if entry == "_self_":
+                sets = content
+                for part in reversed(name.split(".") if name != "_global_" else []):
+                    sets = {part: sets}
+            elif chosen and (other := _group_of(other, group)).partition("/")[0] != "hydra":
+                sets = _keys_of(other, as_list(chosen))
+            else:
+                continue
+            merged = OmegaConf.merge(merged, sets)
+    plain: Any = OmegaConf.to_container(merged)
+    return {key: value for key, value in plain.items() if key != "hydra"}
 
 
-def _compose(words: Sequence[str]) -> dict[str, Any]:
-    """Composes the configuration of a training run."""
-    loader = GlobalHydra.instance().config_loader()
-    try:
-        config = loader.load_configuration("train", [*_search_path(), *words], RunMode.RUN)
-        with open_dict(config):
-            del config["hydra"]
-        training: Any = OmegaConf.to_object(config)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(f"{' '.join(words)}: {first_line(error)}") from error
-    type_texts(training.data)
-    return to_containers(training)
+def _group_of(entry: str, group: str) -> str:
+    """Returns the group that an entry of a defaults list names, such as `override /schedule@_group_`."""
+    name = re.sub(r"@.*", "", entry.split()[-1])
+    return name[1:] if name.startswith("/") else group if name == group else f"{group}/{name}"
 
 
-def _keys_of(groups: Iterable[Override], words: Sequence[str]) -> list[str]:
-    """Returns the keys set in the files of chosen options, and in the files that their defaults lists name."""
-    names: set[str | None] = set()
-    for each in groups:
-        names |= {f"{each.key_or_group}/{option}" for option in as_list(each.value())}
-    loader: Any = GlobalHydra.instance().config_loader()
-    arguments = ("train", [*_search_path(), *words])
-    files = loader.compute_defaults_list(*arguments, RunMode.RUN).defaults
-    while included := {file.config_path for file in files if file.parent in names} - names:
-        names |= included
-    chosen = [file for file in files if file.config_path in names]
-    _, repository = loader._parse_overrides_and_create_caching_repo(*arguments)
-    config = loader._compose_config_from_defaults_list(chosen, repository)
-    plain: Any = OmegaConf.to_container(config)  # interpolations are not resolved
-    return [key for key in flatten(plain, depth=2) if not key.startswith("hydra.")]
+def _refuse_group(
+    word: str,
+    sets: Mapping[str, Any],
+    callbacks: bool,
+    stored: TrainConfig,
+    composed: TrainConfig | CheckpointConfig,
+) -> None:
+    """Refuses an option whose keys differ from the stored ones.
 
+    Args:
+        word: the override that chooses the option.
+        sets: the keys that the option sets and no other override changes.
+        callbacks: whether the option sets the section `callbacks`, and thus removes stored callbacks.
+        stored: configuration of the checkpoint.
+        composed: configuration of the current command.
 
-def _changed_keys(had: dict[str, Any], was: dict[str, Any], has: dict[str, Any]) -> list[str]:
-    """Returns the keys that differ between `was` (composed without the overrides) and `has` (with them).
-
-    Skips a key whose stored value (`had`) differs from `was`, since the stored run had overridden the key.
+    Raises:
+        InputError: if a key differs. The message names the keys to type instead.
     """
-    keys = [key for key in {**was, **has} if was.get(key) != has.get(key)]
-    return [key for key in keys if key not in has or had.get(key) == was.get(key)]
+    had, has = flatten(to_containers(stored)), flatten(to_containers(composed))
+    wanted = {key: has.get(key, value) for key, value in sets.items()}
+    differing = [key for key, value in wanted.items() if had.get(key) != value]
+    keys = [key for key in differing if _declares(type(composed), key)]
+    absent: list[str] = []
+    if isinstance(composed, TrainConfig):
+        if callbacks:
+            absent = [f"callbacks.{n}" for n in stored.callbacks if n not in composed.callbacks]
+        after = to_containers(stored)
+        for key in [*differing, *absent]:
+            _copy(to_containers(composed), after, key)
+        refuse_changes(to_containers(stored), after, resumed=composed.resume is not None)
+        if not keys and not absent:
+            return
+    elif not keys:
+        raise InputError(f"{word}: {OF_TRAINING}")
+    typed = [f"{key}={_typed(wanted[key])}" for key in keys] + [f"{key}=null" for key in absent]
+    raise InputError(
+        f"{word}: an option of this group cannot change a stored run; leave it out, or type its keys "
+        f"instead: {shlex.join(typed)}"
+    )
 
 
-def _copy(given: dict[str, Any], values: dict[str, Any], path: str) -> None:
-    """Copies the value at a dotted path from `given` to `values`; deletes the key if `given` does not have it."""
+def _typed(value: Any) -> str:
+    """Returns a value as typed in an override."""
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _follow(values: dict[str, Any], stored: Mapping[str, Any], changed: Sequence[str]) -> None:
+    """Updates the title and the monitors of callbacks, which `conf/` derives from other keys."""
+    old, new = (
+        f"{class_name(each['model']['_target_'])}-{each['data']['max_length']}"
+        for each in (stored, values)
+    )
+    if "name" not in changed and values["name"] in (old, f"{old}*"):
+        values["name"] = values["name"].replace(old, new)
+    was, now = (each["callbacks"].get("best", {}).get("monitor") for each in (stored, values))
+    for name, callback in values["callbacks"].items():
+        if was and callback.get("monitor") == was and f"callbacks.{name}.monitor" not in changed:
+            callback["monitor"] = now
+
+
+def _copy(given: Mapping[str, Any], values: dict[str, Any], path: str) -> None:
+    """Copies the value at a dotted path from `given` to `values`.
+
+    Deletes the key if `given` does not have it, or if it is a stored dictionary and `given` has null.
+    """
     *parents, name = path.split(".")
     for parent in parents:
         given = given.get(parent) or {}
         values[parent] = values = values.get(parent) or {}
-    if name in given:
-        values[name] = given[name]
-    else:
+    if given.get(name) is None and (name not in given or isinstance(values.get(name), dict)):
         values.pop(name, None)
-
-
-def _without(words: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """Returns the overrides in `words` whose keys are not within `paths`."""
-    replaced = list(paths)
-    return [word for word in words if not is_within(override_key(word), replaced)]
+    else:
+        values[name] = given[name]
 
 
 def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -> None:

@@ -46,14 +46,9 @@ def applied(
     stored: TrainConfig,
     history: Sequence[str],
     overrides: Sequence[str],
-    composed: Sequence[str] | None = None,
 ) -> tuple[TrainConfig, list[str]]:
-    """Returns the configuration of a command that starts from a checkpoint, and the overrides to record.
-
-    `composed` are the overrides that Hydra composes; by default, all `overrides`.
-    """
-    typed = overrides if composed is None else composed
-    with composing(command, typed, return_hydra_config=True) as whole:
+    """Returns the configuration of a command that starts from a checkpoint, and the overrides to record."""
+    with composing(command, overrides, return_hydra_config=True) as whole:
         HydraConfig.instance().set_config(whole)
         with open_dict(whole):
             del whole["hydra"]

@@ -7,8 +7,9 @@ Each option of each config group is applied to the configuration of a checkpoint
 from __future__ import annotations
 
 import functools
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import dedent
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 import torch
 
 from nmt.cli.composition import LISTS, PLUS, conf_folder
-from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
+from nmt.config.commands import TrainConfig
+from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, flatten, is_within
 from nmt.config.loading import load
+from nmt.config.overrides import SECTIONS
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied, composing
@@ -27,22 +29,14 @@ from tests.helpers.processes import TINY as QUICK_TINY
 from tests.helpers.produced import files, results
 
 TINY = ("+experiment=rnnsearch50", "regime=tiny")
-CHOSEN = (
+GPU = (
     "+experiment=rnnsearch50_long",
     "regime=gpu",
     "search=groundhog",
+    "search.batch_size=5",
     "logger=[csv]",
     "trainer=ddp",
     "schedule=inverse_sqrt",
-)
-ACTING = (
-    "search=greedy",
-    "callbacks=none",
-    "logger=none",
-    "trainer=cpu",
-    "optimizer=adamw",
-    "schedule=linear",
-    "debug=overfit",
 )
 LOCAL = {"threads", "trust", "data.cache"}  # keys that an evaluation never reads from a checkpoint
 
@@ -64,32 +58,16 @@ def options(command: str) -> list[str]:
     ]
 
 
-def rest_is_slow(command: str, *before: Any) -> list[Any]:
-    """Returns a pytest parameter per option, marked slow except for the first two options of each group."""
+def of_groups(words: Iterable[str], sections: bool) -> list[Any]:
+    """Returns the options of `SECTIONS`, or all others, marked slow except for the first two of each group."""
     seen: Counter[str] = Counter()
     parameters = []
-    for word in options(command):
+    for word in words:
         seen[group_of(word)] += 1
-        marks = [pytest.mark.slow] if seen[group_of(word)] > 2 else []
-        parameters.append(pytest.param(*before, word, marks=marks))
+        if (group_of(word) in SECTIONS) == sections:
+            marks = [pytest.mark.slow] if seen[group_of(word)] > 2 else []
+            parameters.append(pytest.param(word, marks=marks))
     return parameters
-
-
-@pytest.fixture(scope="module")
-def keys_of(composer):
-    """Returns keys_of(*typed), which returns the configuration of a new run by dotted key.
-
-    It returns {} if the overrides are refused, such as RNNsearch with scoring=none.
-    """
-
-    @functools.cache
-    def composed(*typed: str) -> dict[str, Any]:
-        try:
-            return flatten(to_containers(load(composer(*typed))))
-        except InputError:
-            return {}
-
-    return composed
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +76,9 @@ def stored_of(composer):
     return functools.cache(lambda *history: load(composer(*history)))
 
 
-def going_on(stored_of, how: str, history: Sequence[str], word: str) -> dict[str, Any] | str:
-    """Continues a run with `how` (such as ckpt_path=f) and `word`; returns its configuration, or the refused key."""
-    try:
-        config, _ = applied("train", stored_of(*history), history, [how, word], composed=[how])
-    except InputError as refusal:
-        return str(refusal).partition("=")[0]
+def keys_after(stored: TrainConfig, history: Sequence[str], *typed: str) -> dict[str, Any]:
+    """Returns the configuration of a run that continues from a checkpoint, by dotted key."""
+    config, _ = applied("train", stored, history, typed)
     return flatten(to_containers(config)) | {"ckpt_path": None, "resume": None}
 
 
@@ -112,39 +87,66 @@ def test_groups_are_those_of_the_folder():
     assert folders - {"hydra"} == set(map(group_of, options("train")))
 
 
-@pytest.mark.parametrize(
-    ("history", "word"),
-    [*rest_is_slow("train", TINY), *((CHOSEN, word) for word in ACTING)],
-)
-def test_a_group_gives_what_it_gives_in_the_first_command(stored_of, keys_of, history, word):
-    """With ckpt_path and resume, an option has the same effect as in a new run, or is refused.
+@pytest.mark.parametrize("start", ["ckpt_path=f", "resume=run"])
+@pytest.mark.parametrize("history", [TINY, GPU], ids=["tiny", "gpu"])
+@pytest.mark.parametrize("word", of_groups(options("train"), sections=True))
+def test_logger_search_and_trainer_are_replaced(stored_of, start, history, word):
+    """The section is that of a new run with the option; a search key typed before is replaced, too."""
+    if group_of(word) == "data":
+        pytest.skip("test_data_of_ones_own and test_another_text_is_refused hold this group")
+    stored = stored_of(*history)
+    replaced = [group_of(word), f"{word[:6]}.batch_size"]
+    new = [each for each in history if group_of(each) not in replaced]
+    assert keys_after(stored, history, start, word) == flatten(to_containers(stored_of(*new, word)))
 
-    Both refuse options that change the weights, the experiment or the regime. `resume` also refuses
-    options that change the training.
-    """
+
+@pytest.mark.parametrize("word", of_groups(options("train"), sections=False))
+def test_the_keys_that_a_refusal_names_give_what_the_group_gives(stored_of, word):
+    """An option that differs from the stored run is refused; the keys in the message have its effect."""
     if group_of(word) == "hparams_search":
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
-    before = keys_of(*history)
-    wanted = keys_of(*(each for each in history if group_of(each) != group_of(word)), word)
-    differing = {key for key in before | wanted if before.get(key) != wanted.get(key)}
-    names = {key for key in differing if key in ("experiment", "regime")}
-    fixed = {key for key in differing if effect_of(TrainConfig, key) == WEIGHTS} | names
-    ended = {key for key in differing if effect_of(TrainConfig, key) not in RESUMABLE}
-    after = going_on(stored_of, "ckpt_path=f", history, word)
-    assert (after in fixed) if fixed else (after == wanted)
-    if not fixed:
-        after = going_on(stored_of, "resume=run", history, word)
-        assert (after in ended) if ended else (after == wanted)
+    stored = stored_of(*TINY)
+    before = flatten(to_containers(stored))
+    try:
+        after = keys_after(stored, TINY, "ckpt_path=f", word)
+    except InputError as refusal:
+        message = str(refusal)
+    else:
+        assert after == before
+        return
+    if ": the run was started with " in message:
+        key = message.partition("=")[0]
+        assert effect_of(TrainConfig, key) == WEIGHTS or key in ("experiment", "regime")
+        return
+    assert message.startswith(f"{word}: an option of this group cannot change a stored run")
+    typed = shlex.split(message.partition("instead: ")[2])
+    wanted = flatten(to_containers(stored_of(*TINY, word)))
+    after = keys_after(stored, TINY, "ckpt_path=f", *typed)
+    # In a new run, the file of an optimizer also decides about the schedule of another optimizer's file.
+    others = {key for key in wanted if wanted[key] != after.get(key)}
+    assert others <= ({"optimizer.schedule._target_"} if "optimizer=" in word else set())
+    trained = [key for key in wanted if wanted[key] != before.get(key)]
+    if any(effect_of(TrainConfig, key) not in RESUMABLE for key in trained):
+        with pytest.raises(InputError, match="was started with"):
+            keys_after(stored, TINY, "resume=run", word)
 
 
-@pytest.mark.parametrize("word", rest_is_slow("evaluate"))
-def test_a_group_gives_an_evaluation_what_it_gives_in_the_first_command(composer, keys_of, word):
-    before, wanted = keys_of(*TINY), keys_of(*TINY, word)
-    declared = [name for name, _ in entries(EvaluateConfig) if name != "logger"]
+def test_groups_of_the_original_command_may_be_repeated(stored_of):
+    stored = stored_of(*GPU)
+    again = keys_after(stored, GPU, *GPU, "resume=auto", "trainer.max_steps=9")
+    assert again == flatten(to_containers(stored)) | {"trainer.max_steps": 9}
+
+
+@pytest.mark.parametrize(
+    "word", of_groups((word for word in options("evaluate") if "stress" not in word), sections=True)
+)
+def test_an_option_gives_an_evaluation_what_it_gives_a_new_run(composer, stored_of, word):
+    before, wanted = (flatten(to_containers(stored_of(*TINY, *more))) for more in ((), (word,)))
+    replaced = ("data.test", "data.root") if group_of(word) == "data" else (group_of(word),)
     config, _ = applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", word])
     for key, value in flatten(to_containers(config)).items():
         if key not in LOCAL and not key.startswith("logger"):
-            assert value == (wanted if is_within(key, declared) else before).get(key), key
+            assert value == (wanted if is_within(key, replaced) else before).get(key), key
     assert list(config.logger) == ([word[7:]] if group_of(word) == "logger" else ["wandb"]) or (
         word == "logger=none" and not config.logger
     )
@@ -173,6 +175,13 @@ def own(tmp_path):
             valid: {source: a, target: b}
             test: {mine: {source: c, target: d}}
         """,
+        "data/tests.yaml": """
+            test: {mine: {source: c, target: d}}
+        """,
+        "trainer/mine.yaml": """
+            accelerator: cpu
+            enable_model_summary: true
+        """,
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -180,40 +189,46 @@ def own(tmp_path):
     return f"hydra.searchpath=[file://{tmp_path}]"
 
 
-def test_a_group_of_the_users_own_acts(composer, own):
+def test_data_of_ones_own(composer, own):
+    """It replaces the test sets; a continued run refuses another training text, an evaluation ignores it."""
     stored = load(composer(*TINY))
-    config, record = applied("train", stored, TINY, [own, "ckpt_path=f", "+mine=short"])
-    assert (config.search.beam_size, config.search.max_ratio) == (3, 1.5)
-    assert config.callbacks.keys() == {"best", "last", "mine"}
-    assert record == [*TINY, "ckpt_path=f", "+mine=short"]
-
-
-def test_a_group_of_the_users_own_acts_on_an_evaluation(composer, own, caplog):
-    """The group changes keys that `nmt.evaluate` has; its other keys are ignored, and logged."""
-    stored = load(composer(*TINY))
-    with caplog.at_level("INFO"):
-        config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "+mine=short"])
-    assert config.search.beam_size == 3
-    assert config.callbacks == stored.callbacks
-    assert "+mine=short: unchanged training keys: callbacks.mine" in caplog.text
     config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "data=mine"])
-    assert config.data.test["mine"].source == "c"
     assert list(config.data.test) == ["mine"]
+    assert config.data.test["mine"].source == "c"
     assert config.data.train == stored.data.train
+    config, record = applied("train", stored, TINY, [own, "resume=run", "data=tests"])
+    assert list(config.data.test) == ["mine"]
+    assert config.data.batch_size == stored.data.batch_size == 16
+    assert record == [*TINY, "data=tests"]
+    with pytest.raises(InputError, match=r"^data\.title=ours: the run was started with"):
+        applied("train", stored, TINY, [own, "resume=run", "data=mine"])
+
+
+def test_another_text_is_refused(stored_of):
+    with pytest.raises(InputError, match=r"^model\.init=|^data\.title=Multi30k: the run was"):
+        keys_after(stored_of(*TINY), TINY, "resume=run", "data=multi30k")
+
+
+def test_a_trainer_of_ones_own(composer, own):
+    history = (*TINY, "trainer=ddp")
+    config, _ = applied(
+        "train", load(composer(*history)), history, [own, "resume=r", "trainer=mine"]
+    )
+    assert config.trainer["enable_model_summary"]
+    assert (config.trainer["devices"], "strategy" in config.trainer) == (1, False)
+    assert config.trainer["max_steps"] == 12
 
 
 @pytest.mark.parametrize(
     ("command", "word", "refusal"),
     [
-        (
-            "train",
-            "+mine=wide",
-            r"model\.hidden=99: .* was started with model\.hidden=24",
-        ),
+        ("train", "+mine=short", r"\+mine=short: .* search\.beam_size=3 callbacks\.mine\._target_=my\."),
+        ("train", "+mine=wide", r"model\.hidden=99: .* was started with model\.hidden=24"),
+        ("evaluate", "+mine=short", r"\+mine=short: .* type its keys instead: search\.beam_size=3$"),
         ("evaluate", "+mine=lr", r"\+mine=lr: it belongs to the training run"),
     ],
-)
-def test_a_group_of_the_users_own_is_refused(composer, own, command, word, refusal):
+)  # fmt: skip
+def test_a_group_of_ones_own_is_refused(composer, own, command, word, refusal):
     start = {"train": "ckpt_path=f", "evaluate": "checkpoint=f"}[command]
     with pytest.raises(InputError, match=f"^{refusal}"):
         applied(command, load(composer(*TINY)), TINY, [own, start, word])
@@ -240,13 +255,13 @@ def test_an_evaluation_has_no_key_that_it_does_not_use(composer, typed, refusal)
             "callbacks.best.monitor=valid/bleu",
             {"callbacks.early_stopping.monitor": "valid/bleu", "callbacks.last.monitor": None},
         ),
-        ("callbacks=ema", {"callbacks.early_stopping.monitor": None, "callbacks.ema.decay": 0.999}),
+        ("callbacks.early_stopping=null", {"callbacks.early_stopping.monitor": None}),
         ("trainer={max_epochs: 2}", {"trainer.max_epochs": 2, "trainer.val_check_interval": 6}),
-        ("search=beam", {"search.beam_size": 12, "search.batch_size": 5}),
+        ("search.batch_size=4", {"search.beam_size": 7, "search.batch_size": 4}),
         ("~data.test.test", {"data.test.test.grammar": None, "data.test.mine.source": "s"}),
     ],
 )
-def test_what_a_word_entails_follows_and_what_was_typed_before_stays(composer, typed, expected):
+def test_a_key_changes_itself_and_what_conf_derives_from_it(composer, typed, expected):
     history = (
         "+experiment=rnnsearch50_long",
         "regime=tiny",
@@ -254,8 +269,7 @@ def test_what_a_word_entails_follows_and_what_was_typed_before_stays(composer, t
         "search.batch_size=5",
         "+data.test.mine.source=s",
     )
-    config, _ = applied("train", load(composer(*history)), history, ["ckpt_path=f", typed])
-    after = flatten(to_containers(config))
+    after = keys_after(load(composer(*history)), history, "ckpt_path=f", typed)
     assert {key: after.get(key) for key in expected} == expected
 
 
@@ -264,14 +278,6 @@ def test_a_title_that_was_typed_stays(composer):
     stored = load(composer(*history))
     config, _ = applied("train", stored, history, ["ckpt_path=f", "data.max_length=30"])
     assert config.name == "mine"
-
-
-def test_a_checkpoint_from_elsewhere_chooses_names_of_options_only(composer):
-    """Hydra parses a stored override only if it names an existing option of a group."""
-    stored = load(composer(*TINY))
-    history = (*TINY, "search=${oc.env:HOME}", "scoring=../x", "nowhere=1", "seed=4", "x={a: 1")
-    config, _ = applied("train", stored, history, ["ckpt_path=f", "search=greedy"])
-    assert (config.search.beam_size, config.seed) == (1, 1)
 
 
 def test_the_effects_of_keys():
@@ -308,6 +314,11 @@ class TestCommands:
                 "regime=laptop: the run was started with regime",
             ),
             ("size=paper trainer.max_steps=14", "model.alignment=1000: the run was started with"),
+            (
+                "debug=fdr",
+                "debug=fdr: an option of this group cannot change a stored run; leave it out, or type its "
+                "keys instead: trainer.fast_dev_run=true",
+            ),
             ("", f"{LAST}: its training ended at update 12 of 12; type trainer.max_steps=N"),
         ],
     )
@@ -316,32 +327,35 @@ class TestCommands:
         assert (ended.code, ended.out) == (2, "")
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
-    def test_a_debug_group_acts(self, program, rnnsearch):
-        """With `debug=fdr`, training continues for one batch, and writes no checkpoint and no results."""
-        ended = program("train", self.LAST, "debug=fdr", "hydra.run.dir=fdr", *SILENT)
+    def test_a_fast_run(self, program, rnnsearch):
+        """With `fast_dev_run`, training continues for one batch, and writes no checkpoint and no results."""
+        ended = program(
+            "train", self.LAST, "trainer.fast_dev_run=true", "hydra.run.dir=fdr", *SILENT
+        )
         assert ended.code == 0, ended.err
         assert "update 13: validation" in ended.err
         assert files(program.folder / "fdr") == {"train.log", ".lock"} | {
             f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")
         }
 
-    def test_an_optimizer_acts_and_the_record_says_what_ran(self, program, rnnsearch):
-        typed = (self.LAST, "optimizer=adadelta", "schedule=constant", "data.max_length=30")
+    def test_another_optimizer_and_the_record_of_what_ran(self, program, rnnsearch):
+        optimizer = ("optimizer._target_=torch.optim.Adadelta", "optimizer.options.rho=0.95")
+        typed = (self.LAST, *optimizer, "data.max_length=30")
         ended = program(
             "train",
             *typed,
             "trainer.max_steps=13",
-            "hydra.run.dir=with-adamw",
+            "hydra.run.dir=other",
             *SILENT,
             figures=False,
         )
         assert ended.code == 0, ended.err
-        content = results(program.folder / "with-adamw")
+        content = results(program.folder / "other")
         names = [content[key] for key in ("name", "experiment", "regime", "max_length")]
         assert names == ["RNNsearch-30", "rnnsearch50", "tiny", 30]
         assert [content["config"][key] for key in ("name", "experiment", "regime")] == names[:3]
         assert content["config"]["optimizer"]["_target_"] == "torch.optim.Adadelta"
-        made = torch.load(program.folder / "with-adamw/checkpoints/last.ckpt", weights_only=True)
+        made = torch.load(program.folder / "other/checkpoints/last.ckpt", weights_only=True)
         [optimizer] = made["optimizer_states"]
         assert optimizer["param_groups"][0]["rho"] == 0.95
         assert int(optimizer["state"][0]["step"]) == 1
@@ -352,7 +366,11 @@ class TestCommands:
         typed = ("callbacks=early_stopping", "+callbacks.early_stopping.stopping_threshold=99")
         ended = program("train", *QUICK_TINY, *typed, "hydra.run.dir=early", figures=False)
         assert results(program.folder / "early")["train"]["updates"] == 6
-        typed = ("ckpt_path=early/checkpoints/last.ckpt", "callbacks=none", "hydra.run.dir=late")
+        typed = (
+            "ckpt_path=early/checkpoints/last.ckpt",
+            "callbacks.early_stopping=null",
+            "hydra.run.dir=late",
+        )
         ended = program("train", *typed, figures=False)
         assert ended.code == 0, ended.err
         assert results(program.folder / "late")["train"]["updates"] == 12
