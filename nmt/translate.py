@@ -2,13 +2,13 @@
 
     python -m nmt.translate checkpoint=FILE < source.txt > translation.txt
     python -m nmt.translate checkpoint=FILE search.nbest=5 scores=true alignments=pharaoh < source.txt
-    python -m nmt.translate checkpoint=FILE heatmap=DIR < source.txt
 
 `search.nbest=N` prints up to N translations per input line, best first. If N is above 1, the first column
 is the line number. `scores=true` and `alignments=pharaoh` add tab-separated columns. The score is the
 log-probability in nats. `search.length_penalty=p` divides it by L^p for a translation of L symbols.
-`alignments=json` prints one JSON object per input line. `checkpoint=[a,b,c]` loads an ensemble. In a
-terminal, each line is translated as soon as you enter it.
+`alignments=json` prints one JSON object per input line. With `tokenised=true`, the input and the
+translations are tokens with spaces between them. `checkpoint=[a,b,c]` loads an ensemble. In a terminal,
+each line is translated as soon as you enter it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import logging
 import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt.cli.application import command
 from nmt.config.commands import TranslateConfig
@@ -37,7 +36,7 @@ MAX_WORDS = 5_000  # limits the words per line, since the cost of attention grow
 def main(composed: TranslateConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import batches_of_lines
-    from nmt.text.tokenise import count_words, tokenisers
+    from nmt.text.tokenise import count_words, tokeniser
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
@@ -45,12 +44,10 @@ def main(composed: TranslateConfig) -> None:
         raise InputError("standard input: closed; give it text, such as `< source.txt`")
     model = load_for_command(composed)
     config = model.config
-    if composed.heatmap and not model.network.attends:
-        raise InputError("heatmap: the model has no attention to draw; leave out heatmap")
-    source_tokeniser = tokenisers(config.data, config.tokenizer)[0]
+    source_tokeniser = tokeniser(config.data.languages[0])
 
     def symbols(line: str) -> int:
-        words = count_words(line, config.tokenizer.characters)
+        words = count_words(line, source_tokeniser.characters)
         short = len(line) <= MAX_WORDS  # a line has no more tokens than characters
         is_counted = short or words > MAX_WORDS or composed.tokenised
         return words if is_counted else len(source_tokeniser.tokenise(line))
@@ -68,11 +65,9 @@ def main(composed: TranslateConfig) -> None:
             for best in model.translate(
                 lines[:too_long],
                 tokenised=composed.tokenised,
-                attention=bool(composed.heatmap or composed.alignments),
+                attention=composed.alignments is not None,
             ):
                 number += 1
-                if composed.heatmap and best.source:
-                    draw(best.row(number), Path(composed.heatmap))
                 for line in printed_lines(composed, config.search, number, best):
                     print(line)
                 stage.advance()
@@ -103,7 +98,7 @@ def printed_lines(
         if options.scores:
             score = normalised(each.log_probability, each.symbols or 1, search.length_penalty)
             columns.append("" if math.isnan(score) else f"{score:.4f}")
-        columns.append(each.text if options.detokenise else " ".join(each.tokens))
+        columns.append(" ".join(each.tokens) if options.tokenised else each.text)
         if options.alignments:
             columns.append(each.links)
         yield "\t".join(column.replace("\t", " ") for column in columns)
@@ -112,15 +107,6 @@ def printed_lines(
 def ask(language: str) -> None:
     """Prints a prompt for the next line to stderr, since stdout is for translations only."""
     print(f"{language}> ", end="", file=sys.stderr, flush=True)
-
-
-def draw(row: dict[str, Any], folder: Path) -> None:
-    """Draws the attention of a line's best translation, and saves the heatmap in a folder."""
-    from nmt.report.heatmap import heatmap_figure
-    from nmt.report.style import save_figure
-
-    title = f"Attention: line {row['id']} and its translation"
-    save_figure(heatmap_figure(row, title), folder / f"line-{row['id']}", ["png"])
 
 
 if __name__ == "__main__":

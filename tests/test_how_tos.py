@@ -23,7 +23,6 @@ LINES = {"train": 60, "valid": 12, "test": 8, "some": 3}  # sentence pairs in ea
 SMALL = (
     "trainer.enable_progress_bar=false",
     "logger=none",
-    "report.heatmaps=0",
     "evaluation.resamples=20",
 )
 TINY = {

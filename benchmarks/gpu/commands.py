@@ -41,7 +41,7 @@ def command(setting: Setting, run: str, *overrides: str) -> list[str]:
     return [
         sys.executable, "-m", "nmt.train", "+experiment=rnnsearch50", "logger=csv",
         f"data={'grammar_tiny' if setting.rehearse else 'grammar'}",
-        "trainer.enable_progress_bar=false", "report.heatmaps=0", "report.figures=[]",
+        "trainer.enable_progress_bar=false", "report.figures=[]",
         "evaluation.resamples=0", f"trainer={'cpu' if setting.rehearse else 'gpu'}", *overrides,
         f"hydra.run.dir={setting.folder / run}",
     ]  # fmt: skip

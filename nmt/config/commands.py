@@ -57,7 +57,7 @@ class EvaluateConfig(CheckpointConfig):
 class LinesConfig(CheckpointConfig):
     """Keys of commands that read and print line by line."""
 
-    tokenised: bool = key(False, "the input is tokenised, with spaces between tokens")
+    tokenised: bool = key(False, "input and output are tokenised, with spaces between tokens")
     alignments: str | None = key(
         None,
         "add a column of alignment links (pharaoh), or print one JSON object per line (json)",
@@ -70,8 +70,6 @@ class TranslateConfig(LinesConfig):
     """`nmt.translate`: what is printed for each line of standard input."""
 
     scores: bool = key(False, "print the score and a tab before each translation")
-    detokenise: bool = key(True, "print detokenised text; false: tokens separated by spaces")
-    heatmap: str | None = key(None, "folder for one heatmap per line (PNG)")
 
 
 @dataclass

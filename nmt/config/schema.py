@@ -60,7 +60,6 @@ class FilterConfig:
     length_ratio: float = key(
         0.0, "maximum ratio of the longer to the shorter side, in words; 0: no limit", minimum=0
     )
-    identical: bool = key(False, "drop pairs whose sides are identical")
     duplicates: str = key(
         "none",
         "drop pairs whose source, target or both (pair) occurred in an earlier pair",
@@ -105,11 +104,6 @@ class DataConfig(HeldOutConfig):
         "the encoder reads the source from last to first word; alignments keep the order of the text",
         WEIGHTS,
     )
-    pool_order: str = key(
-        "ascending",
-        "order of a pool's batches: shortest sentences first, or random",
-        choices=("ascending", "random"),
-    )
     workers: int = key(0, "worker processes that prepare batches; 0: none", MACHINE, minimum=0)
 
 
@@ -123,8 +117,6 @@ class TokenizerConfig:
     source_size: int = key(30000, "source vocabulary size", minimum=1)
     target_size: int = key(30000, "target vocabulary size", minimum=1)
     joint: bool = key(False, "both languages share one vocabulary, of size source_size")
-    normalise: bool = key(True, "normalise punctuation, with Moses' rules, before tokenisation")
-    characters: bool = key(False, "split text in scripts without spaces into characters")
 
 
 # The model and its training
@@ -281,9 +273,8 @@ class PageConfig:
 
 @dataclass
 class ReportConfig(PageConfig):
-    """Which alignments a run stores, and which figures it draws."""
+    """Which alignments a run stores, and the formats of its figures."""
 
-    heatmaps: int = key(4, "alignment heatmaps per test set", minimum=0)
     figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
 
 

@@ -56,8 +56,7 @@ class TrainingSchedule:
             micro-batches.
         pool: number of batches whose pairs are sorted together. A pool is at most one epoch long, so that
             a batch has a pair twice only if the batch is larger than the training set.
-        order: order of the batches in a pool: `ascending` by length, or `random`.
-        seed: seed of the shuffled training set and of the `random` order.
+        seed: seed of the shuffled training set.
         by_tokens: whether `batch_size` is a number of tokens.
     """
 
@@ -66,13 +65,10 @@ class TrainingSchedule:
         sizes: Integers,
         batch_size: int,
         pool: int = 20,
-        order: str = "ascending",
         seed: int = 1,
         by_tokens: bool = False,
     ) -> None:
         self.batch_size = batch_size
-        self.order = order
-        self.seed = seed
         self.by_tokens = by_tokens
         self._sizes = sizes
         self._longer = sizes.max(axis=1)
@@ -134,15 +130,12 @@ class TrainingSchedule:
         return self._shuffled[indices % len(self._shuffled)].astype(np.int64)
 
     def _batches(self, pool: int) -> Sequence[Rows]:
-        """Returns the rows of a pool's batches in training order."""
+        """Returns the rows of a pool's batches, from short to long sentences."""
         if self._cut[0] != pool:
             rows = self._pool_rows(pool)
             longer = self._longer[rows]
             order = np.lexsort((self._sizes[rows].min(axis=1), longer))
-            batches = np.split(rows[order], self._limits(longer[order]))
-            if self.order == "random":
-                batches = [batches[index] for index in shuffle(len(batches), self.seed, pool)]
-            self._cut = pool, batches
+            self._cut = pool, np.split(rows[order], self._limits(longer[order]))
         return self._cut[1]
 
     def _limits(self, longer: Integers) -> Sequence[int]:

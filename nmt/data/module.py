@@ -38,7 +38,6 @@ class TranslationData(pl.LightningDataModule):
             prepared.train.sizes,
             data.batch_tokens or data.batch_size,
             data.pool,
-            data.pool_order,
             config.seed,
             by_tokens=data.batch_tokens is not None,
         )

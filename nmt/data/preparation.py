@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Stored, filling, map_chunks, read_stored, write_facts, write_rows
@@ -110,9 +109,7 @@ def prepare(
     """
     texts = {"train": data.train, "valid": data.valid}
     texts |= {f"test.{name}": text for name, text in data.test.items()}
-    tokenised = {
-        name: tokenise_text(text, data, f"data.{name}", tokenizer) for name, text in texts.items()
-    }
+    tokenised = {name: tokenise_text(text, data, f"data.{name}") for name, text in texts.items()}
     train = training_pairs(tokenised.pop("train"), data, tokenizer, vocabularies)
     valid, *tests = [
         held_out_pairs(name.removeprefix("test."), text, train.vocabularies)
@@ -121,9 +118,7 @@ def prepare(
     return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
 
 
-def tokenise_text(
-    text: TextConfig, data: DataConfig, key: str, tokenizer: TokenizerConfig
-) -> Stored:
+def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:
     """Tokenises the text of a section `key`, such as `data.test.mine`, or reads it from the cache.
 
     Returns:
@@ -138,7 +133,7 @@ def tokenise_text(
     source = open_source(text, data, key)
     keep_text = key != "data.train"
     first, raw = text.skip or 0, not (text.tokenised or text.grammar)
-    settings = [data.languages, raw, tokenizer.normalise, tokenizer.characters, first, keep_text]
+    settings = [data.languages, raw, first, keep_text]
     version = importlib.metadata.version("sacremoses")
     fingerprint = digest(TEXT_FORMAT, source.identity, version, settings)
     cache, name = Path(data.cache), f"text-{fingerprint}"
@@ -146,7 +141,7 @@ def tokenise_text(
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal pairs
-        tools = tokenisers(data, tokenizer)
+        tools = tokenisers(data.languages)
         work = partial(_tokenise, source.read, tools, raw, keep_text)
         for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
             pairs += size
@@ -257,8 +252,6 @@ def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str
     if filters.length_ratio:
         words = [rows.column(name).to_numpy() for name in WORDS]
         drop("length_ratio", np.maximum(*words) > filters.length_ratio * np.minimum(*words))
-    if filters.identical:
-        drop("identical", pc.equal(*map(rows.column, SIDES)).to_numpy())
     if filters.duplicates != "none":
         sides = SIDES if filters.duplicates == "pair" else (filters.duplicates,)
         frames = [batch.to_pandas() for batch in rows.select(sides).to_batches()]

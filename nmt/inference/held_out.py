@@ -62,7 +62,7 @@ def held_out_splits(
         raise InputError(f"sets: no test set {missing[0]}; data.test has: {', '.join(known)}")
     for name in names or known:
         key = f"data.test.{name}"
-        text = tokenise_text(known[name], config.data, key, config.tokenizer)
+        text = tokenise_text(known[name], config.data, key)
         yield held_out_pairs(name, text, vocabularies)
 
 

@@ -83,11 +83,7 @@ def live_model(trained: Model) -> bytes | str:
     vocabularies = [_described(each) for each in (trained.source, trained.target)]
     if None in vocabularies:
         return "the page does not know the tokenizer"
-    options = config.tokenizer
-    source, target = (
-        tokeniser(each, options.normalise, options.characters).rules()
-        for each in config.data.languages
-    )
+    source, target = (tokeniser(each).rules() for each in config.data.languages)
     state = {key: each.float().cpu().numpy() for key, each in model.state_dict().items()}
     about: dict[str, Any] = {
         "model": name,

@@ -32,7 +32,7 @@ from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
 from nmt.text.symbols import END, UNKNOWN
-from nmt.text.tokenise import split, tokenisers
+from nmt.text.tokenise import split, tokeniser
 from nmt.utils.devices import map_batches, resolve_precision
 from nmt.utils.environment import gather, rank_and_world
 from nmt.utils.errors import InputError, RunError
@@ -68,7 +68,7 @@ class Model:
 
     def detokenise(self, words: Words) -> str:
         """Joins words of the target language into ordinary text."""
-        return tokenisers(self.config.data, self.config.tokenizer)[1].detokenise(words)
+        return tokeniser(self.config.data.languages[1]).detokenise(words)
 
     @overload
     def translate(self, sentences: str, **options: Any) -> ScoredSentence: ...
@@ -346,7 +346,7 @@ class Model:
 
     def _words(self, lines: Sequence[str], tokenised: bool, side: int = 0) -> list[list[str]]:
         """Splits lines of the source (side 0) or target (side 1) language into words."""
-        side_tokeniser = tokenisers(self.config.data, self.config.tokenizer)[side]
+        side_tokeniser = tokeniser(self.config.data.languages[side])
         return [split(line) if tokenised else side_tokeniser.tokenise(line) for line in lines]
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -31,14 +31,12 @@ from nmt.report.system_files import (
     read_table,
     read_texts,
 )
-from nmt.text.tokenise import Tokeniser, count_words, split, tokeniser
+from nmt.text.tokenise import UNSPACED_LANGUAGES, Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 from nmt.utils.text import as_list, file_name
-
-UNSPACED = frozenset(["zh", "ja", "th", "lo", "km", "my"])  # languages without spaces between words
 
 DESCRIBED = ("document", "domain")  # keys that select a column with a property of each source line
 NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
@@ -201,11 +199,7 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
         raise InputError(f"systems: no run has stored translations of {test_set}")
     run = max(scored, key=lambda run: run.translations(test_set)[0].get("no_unk") is not None)
     flat = run.flat
-    reference_tokeniser = tokeniser(
-        run.language or "en",
-        bool(flat.get("tokenizer.normalise", True)),
-        bool(flat.get("tokenizer.characters", False)),
-    )
+    reference_tokeniser = tokeniser(run.language or "en")
     tokenised = any(flat.get(f"data.test.{test_set}.{key}") for key in ("tokenised", "grammar"))
     records = in_order(run.translations(test_set))
     return TestText(records, reference_tokeniser, tokenised, flat.get("data.languages"))
@@ -225,8 +219,8 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
         if len(lines) != len(source):
             raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
     languages = config.languages or find_languages(config.source, paths[0])
-    tokenisers = [tokeniser(each, characters=each in UNSPACED) for each in languages]
-    tokens = [tokenisers[0].tokenise(line) for line in source]
+    source_tokeniser, reference_tokeniser = map(tokeniser, languages)
+    tokens = [source_tokeniser.tokenise(line) for line in source]
     unit, lengths = _measure_lengths(config, source, tokens, languages[0])
     scale = fitting_scale(lengths, unit)
     scale = replace(
@@ -244,20 +238,20 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
     }
     records = []
     for number, texts in enumerate(zip(*references, strict=True)):
-        reference, *others = map(tokenisers[1].tokenise, texts)
+        reference, *others = map(reference_tokeniser.tokenise, texts)
         record = {"id": number, "source": tokens[number], "length": lengths[number]}
         record |= {"reference": reference, "raw_reference": texts[0]}
         record |= {key: names[number] for key, names in described.items()}
         records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-    return {name: TestText(records, tokenisers[1], languages=languages)}, scale
+    return {name: TestText(records, reference_tokeniser, languages=languages)}, scale
 
 
 def _measure_lengths(
     config: CompareConfig, source: Sequence[str], tokens: Sequence[Sequence[str]], language: str
 ) -> tuple[str, list[int]]:
     """Returns the unit of length, and the length of each source line in this unit."""
-    unit = config.lengths or ("characters" if language in UNSPACED else "words")
+    unit = config.lengths or ("characters" if language in UNSPACED_LANGUAGES else "words")
     if unit == "tokens":
         return unit, [len(each) for each in tokens]
     if unit in ("words", "characters"):

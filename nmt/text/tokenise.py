@@ -17,8 +17,6 @@ from typing import Any
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from nmt.config.schema import DataConfig, TokenizerConfig
-
 # Languages with Moses rules. sacremoses supports ja and ko too, but has no lists of abbreviations for them.
 LANGUAGES = frozenset(NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
 
@@ -50,6 +48,8 @@ EXTENDING = frozenset(
     MARKS + "\u200d" + "".join(map(chr, [*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400)]))
 )
 _PRIVATE = 0xF0000
+# Languages without spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese
+UNSPACED_LANGUAGES = frozenset(["zh", "ja", "th", "lo", "km", "my"])
 # Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han, and their punctuation.
 UNSPACED = (
     "\u3001-\u303f\uff01-\uff0f\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17dd\u3041-\u30ff\u3400-\u4dbf"
@@ -63,13 +63,17 @@ class Tokeniser:
     Args:
         language: code such as `en` or `fr`. Languages without Moses rules use the English rules, as
             in Moses.
-        normalise: whether to normalise punctuation before tokenising.
-        characters: whether to split text in scripts without spaces between words into characters.
+
+    Attributes:
+        language: code of the Moses rules.
+        characters: whether each character of a script without spaces is a token. True for the languages
+            in `UNSPACED_LANGUAGES`.
     """
 
-    def __init__(self, language: str, normalise: bool = True, characters: bool = False) -> None:
+    def __init__(self, language: str) -> None:
         self.language = language if language in LANGUAGES else "en"
-        self._normaliser = MosesPunctNormalizer(self.language) if normalise else None
+        self.characters = language in UNSPACED_LANGUAGES
+        self._normaliser = MosesPunctNormalizer(self.language)
         self._tokeniser = MosesTokenizer(self.language)
         alphanumeric = self._tokeniser.IsAlnum + MARKS + JOINERS
         pattern, padded = self._tokeniser.PAD_NOT_ISALNUM
@@ -77,7 +81,6 @@ class Tokeniser:
         self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
         self._alphanumeric = alphanumeric
         self._detokeniser = MosesDetokenizer(self.language)
-        self._characters = characters
 
     def tokenise(self, text: str) -> list[str]:
         """Splits a line of raw text into words; returns [] if no character is visible."""
@@ -92,10 +95,9 @@ class Tokeniser:
             text = unicodedata.normalize("NFC", text)
             if not EXTENDING.isdisjoint(text) or max(text) >= chr(_PRIVATE):
                 text = CLUSTER.sub(stand_in, text)
-            if self._characters:
+            if self.characters:
                 text = _character_ends().sub(" ", text)
-        if self._normaliser is not None:
-            text = self._normaliser.normalize(text)
+        text = self._normaliser.normalize(text)
         tokens = self._tokeniser.tokenize(text, escape=False)
         if clusters:
             indices = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
@@ -105,13 +107,13 @@ class Tokeniser:
     def detokenise(self, tokens: Sequence[str]) -> str:
         """Joins words to a line of ordinary text, and removes the XML escapes of Moses' own tokeniser."""
         text = str(self._detokeniser.detokenize(list(tokens), unescape=True))
-        return _between_characters().sub("", text) if self._characters else text
+        return _between_characters().sub("", text) if self.characters else text
 
     def rules(self) -> dict[str, Any]:
         """Returns the rules, so that JavaScript code can tokenise and detokenise in the same way.
 
         Returns:
-            The settings `language` and `normalise`, lists of words, and character ranges from `ranges`.
+            The setting `language`, lists of words, and character ranges from `ranges`.
             Words in `prefixes` keep their full stop. Words in `numeric_prefixes` keep it only before a
             number. Characters in `vowel_killers` may precede a final joiner. Each character in `unspaced`
             is a token.
@@ -120,7 +122,6 @@ class Tokeniser:
         killers = (mark for mark in MARKS if unicodedata.combining(mark) == VIRAMA)
         return {
             "language": self.language,
-            "normalise": self._normaliser is not None,
             "prefixes": list(moses_tokenizer.NONBREAKING_PREFIXES),
             "numeric_prefixes": list(moses_tokenizer.NUMERIC_ONLY_PREFIXES),
             "alnum": ranges(self._alphanumeric),
@@ -129,7 +130,7 @@ class Tokeniser:
             "number": ranges(moses_tokenizer.IsN),
             "vowel_killers": ranges(killers),
             "marks": ranges(MARKS),
-            "unspaced": ranges(_unspaced()) if self._characters else [],
+            "unspaced": ranges(_unspaced()) if self.characters else [],
             "plain_alpha": ranges(self._detokeniser.IsAlpha),
             "currency": ranges(self._detokeniser.IsSc),
         }
@@ -209,11 +210,11 @@ def _words(characters: bool) -> re.Pattern[str]:
 
 
 @functools.lru_cache(maxsize=16)
-def tokeniser(language: str, normalise: bool = True, characters: bool = False) -> Tokeniser:
-    """Returns the cached tokeniser of a language; see `Tokeniser` for the arguments."""
-    return Tokeniser(language, normalise, characters)
+def tokeniser(language: str) -> Tokeniser:
+    """Returns the cached tokeniser of a language."""
+    return Tokeniser(language)
 
 
-def tokenisers(data: DataConfig, options: TokenizerConfig) -> list[Tokeniser]:
-    """Returns the tokenisers of the source and the target language of a configuration."""
-    return [tokeniser(each, options.normalise, options.characters) for each in data.languages]
+def tokenisers(languages: Sequence[str]) -> list[Tokeniser]:
+    """Returns the tokenisers of the source and the target language."""
+    return [tokeniser(language) for language in languages]

@@ -15,7 +15,7 @@ from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
-from nmt.report.figures import draw_figures
+from nmt.report.figures import HEATMAPS, draw_figures
 from nmt.report.page.builder import build_page
 from nmt.report.result_tables import bleu_by_length
 from nmt.report.runs import FinishedRun
@@ -79,8 +79,8 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
     with timed("curves"):
         comparison = compare_finished([run])
     with timed("figures"), Stage("drawing figures", shown=shown):
-        formats, heatmaps = config.report.figures, config.report.heatmaps
-        figures = draw_figures(comparison, run.folder / "figures", formats, heatmaps)
+        formats = config.report.figures
+        figures = draw_figures(comparison, run.folder / "figures", formats, HEATMAPS)
     with timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
         page = build_page(comparison, run.folder / PAGE, config.report, title=title)

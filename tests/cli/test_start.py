@@ -19,7 +19,7 @@ from tests.test_budget import BUDGET
 COMMANDS = {
     "train": ("resume: ", "experiment: rnnencdec30, rnnencdec50"),
     "evaluate": ("sets: ", "search: beam, greedy"),
-    "translate": ("detokenise: ", "search: beam, greedy"),
+    "translate": ("tokenised: ", "search: beam, greedy"),
     "score": ("target: ", "checkpoint: "),
     "compare": ("runs: ", "output: "),
     "prepare": ("data.…: the text", "tokenizer: bpe, words"),

@@ -58,7 +58,6 @@ class TestTranslate:
             "search.beam_size=3",
             "scores=true",
             "alignments=pharaoh",
-            "detokenise=false",
         )
         ended = program("translate", BEST, *typed, "tokenised=true", stdin=given)
         assert ended.code == 0, ended.err
@@ -73,10 +72,9 @@ class TestTranslate:
                 pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
                 assert all(0 <= i < words and 0 <= j < len(text.split()) for i, j in pairs)
 
-    def test_objects_and_heatmaps(self, program, rnnsearch, tmp_path):
+    def test_alignments_as_json(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\nthe bird sings ."
-        typed = (f"heatmap={tmp_path}/maps", "alignments=json")
-        ended = program("translate", BEST, *typed, stdin=given)
+        ended = program("translate", BEST, "alignments=json", stdin=given)
         assert ended.code == 0, ended.err
         rows = [json.loads(line) for line in ended.out.splitlines()]
         assert [row["line"] for row in rows] == [1, 2, 3]
@@ -84,17 +82,14 @@ class TestTranslate:
         assert rows[1]["translations"] == []
         [found] = rows[2]["translations"]
         assert len(found["weights"]) == len(found["tokens"]) + 1
-        assert {path.name for path in (tmp_path / "maps").iterdir()} == {"line-1.png", "line-3.png"}
 
-    def test_a_model_without_attention(self, program, rnnencdec, tmp_path):
+    def test_a_model_without_attention_has_no_links(self, program, rnnencdec):
         typed = ("checkpoint=rnnencdec/checkpoints/best.ckpt", "alignments=pharaoh")
         ended = program("translate", *typed, stdin=LINE)
         assert ended.code == 0, ended.err
         text, links = ended.out.rstrip("\n").split("\t")
         assert text
         assert links == ""
-        ended = program("translate", *typed, f"heatmap={tmp_path}/maps", stdin=LINE)
-        assert (ended.code, ended.out) == (2, "")
 
     def test_the_search_is_as_typed(self, program, rnnsearch):
         outs = {

@@ -58,7 +58,7 @@ def test_a_test_set_of_the_training_can_be_left_out(stored):
     ("typed", "key"),
     [
         (["trainer.max_steps=50"], None),
-        (["logger=none", "report.heatmaps=0", "search=greedy", "search.max_ratio=3"], None),
+        (["logger=none", "report.sentences=0", "search=greedy", "search.max_ratio=3"], None),
         (["seed=4"], "seed"),
         (["data.max_length=40"], "data.max_length"),
         (["regime=laptop"], "regime"),

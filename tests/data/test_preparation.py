@@ -158,7 +158,7 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: W
     text = prepared(config)
     section = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["Le chat."]))
     known = text.vocabularies
-    rows = tokenise_text(section, config.data, "data.test.other", config.tokenizer)
+    rows = tokenise_text(section, config.data, "data.test.other")
     split = held_out_pairs("other", rows, known)
     assert split.name == "other"
     assert split[0]["target_text"] == "Le chat."
@@ -199,9 +199,9 @@ def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
     assert text.train[0]["target"] == ["Con", "mèo", "."]
 
 
-def test_each_character_is_a_token(config: Config, write: Write) -> None:
+def test_each_chinese_character_is_a_token(config: Config, write: Write) -> None:
     raw_text(config, write, ("The cat.", "黑猫在睡觉。"), ("The dog.", "e\u0301 OK，狗"))
-    config.tokenizer.characters = True
+    config.data.languages = ["en", "zh"]
     train = prepared(config).train
     assert train[0]["target"] == list("黑猫在睡觉。")
     assert train[1]["target"] == ["é", "OK", "，", "狗"]

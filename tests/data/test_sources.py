@@ -13,7 +13,7 @@ import datasets
 import pytest
 
 from nmt import grammar
-from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, TextConfig
 from nmt.data.preparation import tokenise_text
 from nmt.data.sources import SIDES, open_source
 from nmt.utils.errors import InputError
@@ -57,7 +57,7 @@ def test_pairs_are_counted_after_those_left_out(
     assert "".join(row["target"] for row in read(rest, root=root)) == kept
     assert identity(rest, root=root) != identity(whole, root=root)
     data = DataConfig(root=root, cache=str(tmp_path / "cache"))
-    rows = tokenise_text(rest, data, "data.train", TokenizerConfig()).rows
+    rows = tokenise_text(rest, data, "data.train").rows
     assert rows["line"][0].as_py() == 2  # line number in the file, from 0
 
 
@@ -174,7 +174,7 @@ def test_saved_datasets_are_read_and_known_by_their_content(tmp_path: Path, read
 def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path, read: Read) -> None:
     data = DataConfig(cache=str(tmp_path / "cache"))
     text = TextConfig(grammar="natural", pairs=5)
-    rows = tokenise_text(text, data, "data.valid", TokenizerConfig()).rows.to_pylist()
+    rows = tokenise_text(text, data, "data.valid").rows.to_pylist()
     pair = grammar.draw(1, "valid", 4, mean_length=22.0, max_length=80)
     assert rows[4]["source"] == " ".join(pair.source)
     assert rows[4]["target_words"] == len(pair.target)

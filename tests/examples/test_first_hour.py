@@ -38,8 +38,8 @@ def test_it_runs_and_shows_what_it_makes(tmp_path: Path, monkeypatch: pytest.Mon
         for output in cell.outputs
         if output.output_type == "execute_result"
     }
-    for line in ("results", "results[0]"):
-        assert "<svg" in results[line]["text/html"]
+    assert "<small" in results["results"]["text/html"]
+    assert 'alt="attention weights"' in results["results[0]"]["text/html"]
     for line in ("comparison", "systems"):
         assert "What long sentences keep" in results[line]["text/html"]
     for line in ("nmt.plot_alignment(pair)", "nmt.plot_by_length(systems)"):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.helpers import ROOT
 from tests.helpers.server import ENVIRONMENT, start_server
 
-SILENT = ("logger=none", "trainer.enable_progress_bar=false", "report.heatmaps=0")
+SILENT = ("logger=none", "trainer.enable_progress_bar=false")
 TINY = (
     "regime=tiny",
     "trainer=cpu",

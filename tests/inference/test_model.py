@@ -213,9 +213,9 @@ def test_models_of_other_words_make_no_ensemble(tmp_path):
     one = small_checkpoint(tmp_path / "one.ckpt")
     other = small_checkpoint(tmp_path / "other.ckpt", french=("le", "chat"))
     content = torch.load(one, weights_only=True)
-    content["hyper_parameters"]["config"]["tokenizer"]["characters"] = True
-    torch.save(content, tmp_path / "characters.ckpt")
-    for file in (other, tmp_path / "characters.ckpt"):
+    content["hyper_parameters"]["config"]["data"]["languages"] = ["en", "zh"]
+    torch.save(content, tmp_path / "chinese.ckpt")
+    for file in (other, tmp_path / "chinese.ckpt"):
         with pytest.raises(nmt.InputError, match=f"^checkpoint={file}: its vocabularies, "):
             nmt.load([one, file])
 
@@ -229,11 +229,9 @@ def test_without_attention_there_are_no_weights(tmp_path):
         nmt.plot_alignment(found)
 
 
-def test_characters_are_words_where_the_run_says_so(run, tmp_path):
+def test_each_character_of_a_language_without_spaces_is_a_source_word(run, tmp_path):
     content = torch.load(run / "checkpoints/best.ckpt", weights_only=True)
-    config = content["hyper_parameters"]["config"]
-    config["tokenizer"]["characters"] = True
-    config["data"]["languages"] = ["th", "en"]
+    content["hyper_parameters"]["config"]["data"]["languages"] = ["th", "en"]
     torch.save(content, tmp_path / "th.ckpt")
     assert nmt.load(tmp_path / "th.ckpt").translate("我们认为").source == list("我们认为")
 

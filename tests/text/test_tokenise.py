@@ -46,11 +46,6 @@ def test_detokenising_gives_ordinary_text_back() -> None:
     assert tool.detokenise(["a", "&amp;", "b", "&apos;s"]) == "a & b's"
 
 
-def test_normalisation_is_optional() -> None:
-    assert tokeniser("fr", True).tokenise("« oui »") == ['"', "oui", '"']
-    assert tokeniser("fr", False).tokenise("« oui »") == ["«", "oui", "»"]
-
-
 def check(text: str, language: str = "en") -> None:
     tool = tokeniser(language)
     tokens = tool.tokenise(text)
@@ -119,11 +114,11 @@ def test_ignorable_characters_are_no_words() -> None:
     assert tokens == ["heart"] * len(IGNORABLE)
 
 
-def test_characters_of_scripts_without_spaces() -> None:
-    tool = tokeniser("ja", characters=True)
+def test_each_character_of_a_script_without_spaces_is_a_token() -> None:
+    tool = tokeniser("ja")
     assert tool.tokenise("我爱GPU，中国。") == ["我", "爱", "GPU", "，", "中", "国", "。"]
     assert tool.detokenise(["我", "爱", "中", "国", "。"]) == "我爱中国。"
-    assert tokeniser("th", characters=True).tokenise("สวัสดี") == ["ส", "วั", "ส", "ดี"]
+    assert tokeniser("th").tokenise("สวัสดี") == ["ส", "วั", "ส", "ดี"]
 
 
 def test_languages_without_rules_have_those_of_english() -> None:

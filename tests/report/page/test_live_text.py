@@ -81,7 +81,7 @@ def held_to_python(languages: list[str], lines: list[str]) -> None:
     wanted = {}
     cases = []
     for language in languages:
-        moses = tokeniser(language, characters=language == "zh")
+        moses = tokeniser(language)
         words = [moses.tokenise(line) for line in lines]
         wanted[language] = {"words": words, "lines": [moses.detokenise(each) for each in words]}
         cases.append({"rules": moses.rules(), "lines": lines, "words": words})

@@ -179,7 +179,7 @@ export function tokeniser(rules) {
     let text = line.replace(INVISIBLE, "").normalize("NFC");
     text = text.replace(cluster, (found) => String.fromCodePoint(0xf0000 + clusters.push(found) - 1));
     if (unspaced) text = text.replace(characterEnds, " ");
-    if (rules.normalise) text = normalise(text, language);
+    text = normalise(text, language);
     text = strip(text.replace(SPACES, " ").replace(/[\x00-\x1f]/gu, ""));
     text = text.replace(apart, " $1 ");
     const end = text.length;
