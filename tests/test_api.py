@@ -16,14 +16,14 @@ from tests.helpers import ROOT
 from tests.helpers.run_folders import make_run
 
 
-def test_every_name_can_be_imported():
+def test_all_names_can_be_imported():
     for name in nmt.__all__:
         assert callable(getattr(nmt, name)) or name == "__version__"
     with pytest.raises(AttributeError, match="'nmt' has no attribute 'translte'"):
         _ = nmt.translte
 
 
-def test_the_command_does_not_hide_the_function_of_its_name():
+def test_commands_do_not_hide_functions():
     code = "import nmt.compare, nmt; nmt.compare(['missing'])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
@@ -31,7 +31,7 @@ def test_the_command_does_not_hide_the_function_of_its_name():
     assert "InputError: runs: no finished run" in done.stderr, done.stderr
 
 
-def test_import_is_light():
+def test_import_nmt_loads_no_heavy_library():
     code = "import sys, nmt; print('pandas' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -39,7 +39,7 @@ def test_import_is_light():
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_a_configuration_is_that_of_the_command(composer, tmp_path):
+def test_compose_equals_the_command(composer, tmp_path):
     typed = ("+experiment=rnnsearch30", "regime=tiny", "optimizer.lr=0.002")
     config = nmt.configure(*typed)
     assert config == load(composer(*typed))
@@ -60,14 +60,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_scores_of_runs_are_one_frame(runs: Path) -> None:
+def test_scores_returns_one_frame(runs: Path) -> None:
     frame = nmt.scores([runs])
     assert list(frame) == ["run", *COLUMNS]
     written = pd.read_csv(runs / "search/scores.csv")
     assert frame[frame["run"] == "RNNsearch-50"]["value"].tolist() == written["value"].tolist()
 
 
-def test_differences_are_tested(runs: Path) -> None:
+def test_compare_tests_differences(runs: Path) -> None:
     comparison = nmt.compare([str(runs / "*")], resamples=20, scores=["bleu"])
     figure = nmt.plot_by_length(comparison, "newstest")
     assert figure.axes[0].get_title() == "BLEU, all"
@@ -80,7 +80,7 @@ def test_differences_are_tested(runs: Path) -> None:
     assert nmt.compare([runs / "search"], resamples=20).differences.empty
 
 
-def test_folders_without_runs_are_refused(tmp_path: Path) -> None:
+def test_refuses_folders_without_runs(tmp_path: Path) -> None:
     for function, folder in ((nmt.scores, [tmp_path]), (nmt.compare, str(tmp_path))):
         with pytest.raises(nmt.InputError, match="no finished run"):
             function(folder)

@@ -83,13 +83,13 @@ def commands() -> set[str]:
     return {file.stem for file in PACKAGE.glob("*.py")} - {"__init__", "__main__", "api"}
 
 
-def test_every_folder_has_a_row():
+def test_each_folder_is_in_the_list():
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert folders == set(FOLDERS)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_knows_those_below_it_only(folder):
+def test_folder_imports_only_folders_below_it(folder):
     files = list((PACKAGE / folder).rglob("*.py"))
     assert files
     below = ALONE.get(folder, set(FOLDERS[: FOLDERS.index(folder)]))
@@ -97,7 +97,7 @@ def test_a_folder_knows_those_below_it_only(folder):
         assert parts(file) <= below | {folder}, file
 
 
-def test_layers_need_torch_only():
+def test_layers_import_only_torch():
     names = {
         word.split(".")[0]
         for file in (PACKAGE / "layers").glob("*.py")
@@ -106,7 +106,7 @@ def test_layers_need_torch_only():
     assert names - sys.stdlib_module_names == {"torch", "nmt"}
 
 
-def test_readers_run_without_what_only_training_needs():
+def test_readers_import_no_training_library():
     """Imports all modules of READERS except `nmt.utils.devices`, which needs torch."""
     names = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts)
@@ -131,7 +131,7 @@ print({name for name in sys.modules if name.startswith("nmt.") and name.split(".
     assert done.stdout == "set()\n", done.stderr
 
 
-def test_no_file_imports_a_command():
+def test_no_module_imports_a_command():
     for file in PACKAGE.rglob("*.py"):
         assert not parts(file) & commands(), file
 
@@ -150,7 +150,7 @@ def test_no_import_cycles():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_every_folder_of_tests_is_a_package_and_has_its_counterpart():
+def test_test_folders_are_packages_and_mirror_nmt():
     tests = ROOT / "tests"
     folders = {file.parent for file in tests.rglob("*.py")}
     assert len(folders) > 10

@@ -15,7 +15,7 @@ BUDGET = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["nmt"]["bu
 
 
 @pytest.mark.parametrize("folder", BUDGET["lines"])
-def test_lines_of_python(folder):
+def test_lines_of_each_folder(folder):
     files = (ROOT / folder).glob("*.py" if folder == "nmt" else "**/*.py")
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
     assert 0 < lines <= BUDGET["lines"][folder]

@@ -28,7 +28,7 @@ def words(path) -> int:
     return len(path.read_text().split())
 
 
-def test_the_budget_of_words_and_pages():
+def test_words_are_within_the_budget():
     assert len(PAGES) + len(list((ROOT / "docs").glob("*/**/*.md"))) <= 17
     assert sum(map(words, PAGES)) <= BUDGET["words"]
     results = TABLE_MARKS.sub(" ", (ROOT / "docs/results.md").read_text())
@@ -37,7 +37,7 @@ def test_the_budget_of_words_and_pages():
 
 
 @pytest.mark.parametrize("block", SHELL)
-def test_command_lines_can_be_pasted(block: Block):
+def test_commands_can_be_pasted(block: Block):
     for line in lines(block):
         bare = QUOTED.sub("", line)
         assert not SPECIAL.search(bare), line
@@ -48,7 +48,7 @@ def test_command_lines_can_be_pasted(block: Block):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_lists_in_the_prose_are_quoted(page):
+def test_lists_in_prose_are_quoted(page):
     spans = re.findall(r"`([^`\n]+)`", page.read_text())
     assert [span for span in spans if re.match(r"[+\w./]+=[^'\"]*\[", span)] == []
 
@@ -73,7 +73,7 @@ def test_keys_and_modules_exist(block: Block, check):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_are_valid(page):
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
         name, _, anchor = target.partition("#")
         path = page.parent / name if name else page

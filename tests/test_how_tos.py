@@ -80,7 +80,7 @@ def type_command(folder: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("page", QUICK, ids=[page.name for page in QUICK])
-def test_what_is_marked_quick_runs(page: Path, tmp_path: Path):
+def test_quick_blocks_run(page: Path, tmp_path: Path):
     text = page.read_text()
     prepare_folder(tmp_path, text)
     names: dict[str, Any] = {}

@@ -39,7 +39,7 @@ def test_optuna_runs_each_trial_as_a_job(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_agent_of_wandb_runs_to_the_end_and_goes_on(tmp_path):
+def test_wandb_agent_resumes_a_finished_run(tmp_path):
     """Starts the same run of sweeps/lengths.yaml twice, offline; at the second start it is already finished."""
     chosen = [f"{key}={entry['values'][0]}" for key, entry in SWEEP["parameters"].items()]
     typed = [word for word in SWEEP["command"] if "=" in word and "offline" not in word]
@@ -66,7 +66,7 @@ def agent_commands():
         yield values, words
 
 
-def test_every_run_of_the_sweep_composes_and_is_another_one(composer, monkeypatch):
+def test_sweep_runs_compose_and_differ(composer, monkeypatch):
     monkeypatch.setenv("WANDB_RUN_ID", "1a2b")
     assert SWEEP["method"] == "grid"
     assert (ROOT / SWEEP["program"]).is_file()
@@ -89,7 +89,7 @@ def test_every_run_of_the_sweep_composes_and_is_another_one(composer, monkeypatc
     assert {length for _, length in seen} == {30, 50}
 
 
-def test_its_metric_is_a_number_of_the_summary():
+def test_sweep_metric_is_in_the_summary():
     metric = SWEEP["metric"]
     valid = {"update": 12.0, "bleu": 20.5, "nll_per_word": 1.5}
     assert (

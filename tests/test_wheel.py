@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_it_holds_the_package_its_options_and_the_launcher(wheel):
+def test_wheel_has_package_options_and_launcher(wheel):
     assert wheel.name == f"rnnsearch-{__version__}-py3-none-any.whl"
     names = set(zipfile.ZipFile(wheel).namelist())
     options = {f"nmt/{file.relative_to(ROOT)}" for file in (ROOT / "conf").rglob("*.yaml")}
@@ -85,7 +85,7 @@ def installed(wheel: Path, tmp_path: Path) -> Installed:
     return made
 
 
-def test_only_the_extra_brings_torch(wheel):
+def test_wheel_requires_torch_only_with_the_extra(wheel):
     with zipfile.ZipFile(wheel) as content:
         [name] = [name for name in content.namelist() if name.endswith("METADATA")]
         metadata = content.read(name).decode()
@@ -97,7 +97,7 @@ def test_only_the_extra_brings_torch(wheel):
     assert not heavy & always
 
 
-def test_it_compares_systems_without_the_extra(installed):
+def test_wheel_compares_systems_without_the_extra(installed):
     """A comparison needs no libraries for training, such as torch, but `train` fails and names the extra."""
     block = f"import sys\nfor name in {HEAVY!r}:\n    sys.modules[name] = None\n"
     (installed.packages / "light.py").write_text(block)
@@ -117,7 +117,7 @@ def test_it_compares_systems_without_the_extra(installed):
     assert "pip install 'rnnsearch[train]'" in installed.run("-m", "nmt", "train", code=2)
 
 
-def test_it_works_in_an_empty_folder_with_options_of_a_package(installed):
+def test_wheel_trains_with_options_of_a_package(installed):
     work, packages, run = installed.work, installed.packages, installed.run
     own = files((ROOT / "docs/extend.md").read_text())
     package = {

@@ -30,7 +30,7 @@ def lines(monkeypatch, capsys):
     return run
 
 
-def test_training_and_decoding(lines):
+def test_training_and_decoding_lines(lines):
     measured = lines(program, "--size", "laptop", "--part", "training", "decoding", "--rounds", 1)
     assert [line["part"] for line in measured] == ["training"] * 4 + ["decoding"] * 6
     assert (measured[0]["version"], measured[0]["ratio"]) == ("plain float32", 1)
@@ -38,7 +38,7 @@ def test_training_and_decoding(lines):
     assert {"encoder", "decoder", "loss", "backward"} < measured[1]["parts_ms"].keys()
 
 
-def test_operations(lines, monkeypatch):
+def test_operations_are_counted_and_timed(lines, monkeypatch):
     monkeypatch.setattr(operations, "COPIED", 2**12)
     measured = lines(
         program, "--size", "laptop", "--part", "operations", "--sentences", 2, 3, "--rounds", 1
@@ -53,7 +53,7 @@ def test_operations(lines, monkeypatch):
     assert counted["views"][0] == 1
 
 
-def test_matrix_products_are_counted_and_repeated():
+def test_products_are_counted_and_repeated():
     a = torch.ones(3, 5)
     b = torch.ones(5, 7)
     out = torch.empty(3, 7)
@@ -64,7 +64,7 @@ def test_matrix_products_are_counted_and_repeated():
     assert (out == 10).all()
 
 
-def test_peers(lines, monkeypatch):
+def test_peers_lines_have_a_ratio(lines, monkeypatch):
     peer = SimpleNamespace(version="1.0", own_order="mixed")
     peer.train = peer.search = peer.multiply_adds = lambda *_: 1.0
     monkeypatch.setitem(TOOLKITS, "peer", lambda *_: peer)

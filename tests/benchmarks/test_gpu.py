@@ -30,7 +30,7 @@ def sleeps(setting, findings):
     time.sleep(60)
 
 
-def test_how_items_end(monkeypatch, capsys):
+def test_items_report_success_failure_error_and_timeout(monkeypatch, capsys):
     items = {
         "right": (right, 60),
         "wrong": (wrong, 60),
@@ -50,7 +50,7 @@ def test_how_items_end(monkeypatch, capsys):
     assert lines[2]["figures"] == lines[3]["figures"] == {"before": 1}
 
 
-def test_a_second_command_goes_on_where_the_first_ended(monkeypatch, capsys, tmp_path):
+def test_recorded_items_are_skipped(monkeypatch, capsys, tmp_path):
     record = tmp_path / "gpu.jsonl"
     items = {"right": (right, 60), "wrong": (wrong, 60)}
     monkeypatch.setattr(program, "ITEMS", items)

@@ -33,7 +33,7 @@ def python(*arguments: str, cwd=ROOT) -> subprocess.CompletedProcess:
     )
 
 
-def test_composing_imports_no_library():
+def test_commands_import_no_heavy_library_at_start():
     modules = "nmt.train, nmt.translate, hydra_plugins.nmt_process_launcher.launcher"
     check = f"print([name for name in '{HEAVY}'.split() if name in sys.modules])"
     ended = python("-c", f"import sys, {modules}; {check}")
@@ -41,7 +41,7 @@ def test_composing_imports_no_library():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_examples_keys_and_groups(program, command):
+def test_help_lists_examples_keys_and_groups(program, command):
     ended = program(command, "--help")
     assert ended.code == 0, ended.err
     assert ended.out.startswith(f"python -m nmt.{command}: ")
@@ -50,7 +50,7 @@ def test_help_has_examples_keys_and_groups(program, command):
         assert part in ended.out
 
 
-def test_the_configuration_is_short():
+def test_composed_configuration_stays_within_its_budget():
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     ended = python("-m", "nmt.train", "experiment=rnnsearch50", "--cfg", "job")
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 3  # seconds
@@ -59,7 +59,7 @@ def test_the_configuration_is_short():
     assert ended.stdout.count("\n") <= BUDGET["composed"]
 
 
-def test_the_list_of_commands(monkeypatch, capsys):
+def test_nmt_without_a_command_lists_the_commands(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["nmt"])
     dispatcher.main()
     listed = re.findall(r"^  (\w+)  +\S.*\.$", capsys.readouterr().out, re.MULTILINE)
@@ -71,7 +71,7 @@ def test_the_list_of_commands(monkeypatch, capsys):
     assert ended.value.code == 2
 
 
-def test_the_installed_command_finds_code_in_the_current_folder(monkeypatch, tmp_path):
+def test_installed_command_imports_from_the_current_folder(monkeypatch, tmp_path):
     """In an installed program, `sys.path` begins with the folder of the program, not with the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["nmt", "train"])
@@ -94,7 +94,7 @@ SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}
         ({**SLURM, "SLURM_STEP_ID": "2"}, "evaluate", "outputs/slurm-77.2-evaluate"),
     ],
 )
-def test_ranks_of_a_job_share_a_folder(monkeypatch, environment, command, folder):
+def test_run_folder_is_the_same_for_all_ranks_of_a_job(monkeypatch, environment, command, folder):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert run_folder(command) == folder
@@ -109,7 +109,7 @@ def test_ranks_of_a_job_share_a_folder(monkeypatch, environment, command, folder
         {"SLURM_STEP_ID": "0", "SLURM_JOB_NAME": "interactive"},
     ],
 )
-def test_trainings_in_a_job_without_srun_get_folders_of_their_own(monkeypatch, tmp_path, outside):
+def test_run_folder_is_new_for_a_training_without_srun(monkeypatch, tmp_path, outside):
     monkeypatch.chdir(tmp_path)
     for name, value in {**SLURM, "SLURM_PROCID": "0", "LOCAL_RANK": "1", **outside}.items():
         monkeypatch.setenv(name, value)
@@ -119,7 +119,7 @@ def test_trainings_in_a_job_without_srun_get_folders_of_their_own(monkeypatch, t
     assert rank() == 1  # the value of LOCAL_RANK
 
 
-def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):
+def test_run_folder_is_new_for_each_command_of_one_second(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     folders = []
     for _ in range(3):
@@ -131,7 +131,7 @@ def test_commands_of_one_second_get_folders_of_their_own(monkeypatch, tmp_path):
     assert folders[4] == f"{folders[0]}-2"
 
 
-def test_the_home_folder_is_expanded_at_the_start_of_values(monkeypatch) -> None:
+def test_tilde_at_the_start_of_a_value_is_expanded(monkeypatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     words = [
         "runs=[~/a,~/b]",

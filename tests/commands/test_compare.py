@@ -13,7 +13,7 @@ TEST = "translations/test.jsonl"
 
 
 class TestCompare:
-    def test_runs_and_another_system_on_one_page(self, program, rnnsearch, rnnencdec):
+    def test_page_shows_runs_and_another_system(self, program, rnnsearch, rnnencdec):
         reference = [
             " ".join(record["reference"]) for record in lines(rnnsearch / "translations/test.jsonl")
         ]
@@ -38,7 +38,7 @@ class TestCompare:
         text = "".join((program.folder / name).read_text() for name in tables)
         assert "100.00" in text  # the output of moses equals the references
 
-    def test_figures_for_a_paper(self, program):
+    def test_figures_have_captions_in_a_file(self, program):
         for name in ("source", "reference", "system"):
             (program.folder / f"{name}.txt").write_text("a b c d\n" * 3)
         texts = (
@@ -53,7 +53,7 @@ class TestCompare:
         assert list(drawn.glob("*-bleu-by-length.pdf"))
         assert "How BLEU depends on sentence length" in (drawn / "captions.txt").read_text()
 
-    def test_a_run_of_another_text_stands_apart(self, program, rnnsearch, rnnencdec):
+    def test_runs_on_different_text_are_not_compared(self, program, rnnsearch, rnnencdec):
         other = program.folder / "other"
         shutil.copytree(rnnsearch, other)
         records = [{**row, "source": row["source"][::-1]} for row in lines(other / TEST)]
@@ -82,7 +82,7 @@ class TestCompare:
             ),
         ],
     )
-    def test_refusals(self, program, rnnsearch, typed, said):
+    def test_refuses_missing_files_and_wrong_line_counts(self, program, rnnsearch, typed, said):
         (program.folder / "short.txt").write_text("une ligne\n")
         ended = program("compare", "output=refused-page", *typed)
         assert ended.code == 2, ended.err

@@ -13,7 +13,7 @@ from tests.helpers.produced import BEST, SETS, last_line, lines, results, score
 
 
 class TestEvaluate:
-    def test_a_checkpoint_scores_as_it_did_after_training(self, program, rnnsearch):
+    def test_scores_equal_those_after_training(self, program, rnnsearch):
         ended = program("evaluate", BEST, "hydra.run.dir=again", *SILENT, figures=False)
         assert ended.code == 0, ended.err
         before, after = results(rnnsearch), results(program.folder / "again")
@@ -35,7 +35,7 @@ class TestEvaluate:
                 ).read_text()
         assert (program.folder / "again/.hydra/config.yaml").is_file()
 
-    def test_an_ensemble_is_evaluated_as_one_model(self, program, tmp_path):
+    def test_ensemble_is_scored_as_one_model(self, program, tmp_path):
         files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
         (tmp_path / "s").write_text("the cat sees a bird .\nthe red cat .\n")
         (tmp_path / "t").write_text("le chat voit un oiseau .\nle chat rouge .\n")
@@ -57,7 +57,7 @@ class TestEvaluate:
         texts = [each.text for each in nmt.load(files).translate([pair[0] for pair in pairs])]
         assert [row["detokenised"] for row in made] == texts
 
-    def test_files_with_gold_links(self, program, rnnsearch, tmp_path):
+    def test_gold_alignments_give_an_error_rate(self, program, rnnsearch, tmp_path):
         """The second pair is left out, since its source sentence is empty."""
         (tmp_path / "s").write_text("the cat sees the dog .\n\na bird sings .\n")
         (tmp_path / "t").write_text("le chat voit le chien .\nx\nun oiseau chante .\n")
@@ -75,7 +75,7 @@ class TestEvaluate:
         records = lines(program.folder / "mine/translations/mine.jsonl")
         assert records[1]["source"] == ["a", "bird", "sings", "."]
 
-    def test_gold_links_that_do_not_fit(self, program, rnnsearch, tmp_path):
+    def test_refuses_gold_links_outside_the_sentence(self, program, rnnsearch, tmp_path):
         (tmp_path / "s").write_text("the cat\na bird\n")
         (tmp_path / "t").write_text("le chat\nun oiseau\n")
         (tmp_path / "gold").write_text("0-0\n1-9\n")
@@ -87,7 +87,7 @@ class TestEvaluate:
         assert ended.code == 2, ended.err
         assert "gold:2: '1-9' lies outside" in last_line(ended.err)
 
-    def test_a_set_that_there_is_not(self, program, rnnsearch):
+    def test_refuses_an_unknown_test_set(self, program, rnnsearch):
         ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *SILENT)
         assert ended.code == 2
         assert "sets: no test set tset; data.test has: test, by_length" in ended.err

@@ -6,7 +6,7 @@ from tests.helpers.produced import files
 
 
 class TestPrepare:
-    def test_counts_on_standard_output_and_no_folder_of_its_own(self, program, tmp_path):
+    def test_prints_counts_and_makes_no_run_folder(self, program, tmp_path):
         (tmp_path / "s").write_text("The cat sees the dog.\n\nA bird sings.\n" + "a " * 60 + "\n")
         (tmp_path / "t").write_text("Le chat voit le chien.\n\nUn oiseau chante.\nb\n")
         typed = [
@@ -22,7 +22,7 @@ class TestPrepare:
         assert rows["valid"][:2] == ["3", "0"]  # only training text has a limit on length
         assert files(program.folder) == before
 
-    def test_the_text_of_a_run_is_not_that_of_the_defaults(self, program):
+    def test_refuses_resume(self, program):
         ended = program("prepare", "resume=outputs/mine")
         assert ended.code == 2
         assert ended.err.startswith("nmt: resume=outputs/mine: nmt.prepare does not read a run")

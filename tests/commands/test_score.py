@@ -28,7 +28,7 @@ def typed(folder):
     return (f"source={folder}/some.en", f"target={folder}/some.fr", "search.batch_size=2")
 
 
-def test_a_log_probability_for_each_pair(program, folder, typed):
+def test_prints_a_log_probability_for_each_pair(program, folder, typed):
     ended = program("score", f"checkpoint={folder}/1.ckpt", *typed)
     assert ended.code == 0, ended.err
     scores = [float(line) for line in ended.out.splitlines()]
@@ -38,7 +38,7 @@ def test_a_log_probability_for_each_pair(program, folder, typed):
     assert f"NLL/symbol {-sum(expected) / 12:.4f}" in ended.err
 
 
-def test_an_ensemble_with_objects(program, folder, typed):
+def test_ensemble_prints_json(program, folder, typed):
     files = [folder / "1.ckpt", folder / "2.ckpt"]
     named = f"checkpoint=[{','.join(map(str, files))}]"
     ended = program("score", named, *typed, "alignments=json")
@@ -53,7 +53,7 @@ def test_an_ensemble_with_objects(program, folder, typed):
         assert len(record["weights"]) == len(found.tokens) + 1
 
 
-def test_other_weights_of_attention(program, folder, typed, tmp_path):
+def test_attention_weights_can_be_replaced(program, folder, typed, tmp_path):
     asked = ("evaluation.attention=uniform", "alignments=json")
     ended = program("score", f"checkpoint={folder}/1.ckpt", *typed, *asked)
     assert ended.code == 0, ended.err
@@ -66,7 +66,7 @@ def test_other_weights_of_attention(program, folder, typed, tmp_path):
     assert f"checkpoint={fixed}: cannot replace the weights" in last_line(ended.err)
 
 
-def test_files_out_of_step_are_refused(program, folder, typed, tmp_path):
+def test_refuses_files_of_different_length(program, folder, typed, tmp_path):
     (tmp_path / "short").write_text("le\n")
     named = f"checkpoint={folder}/1.ckpt"
     ended = program("score", named, typed[0], f"target={tmp_path}/short")

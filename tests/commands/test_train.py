@@ -20,7 +20,7 @@ from tests.helpers.produced import SETS, files, lines, results, score
 
 
 class TestTrain:
-    def test_the_run_folder_holds_what_it_promises(self, rnnsearch):
+    def test_run_folder_has_the_documented_files(self, rnnsearch):
         found = {name for name in files(rnnsearch) if not name.startswith("wandb/")}
         assert not [name for name in found if "=" in name or name.endswith(".partial")]
         checkpoints = {"checkpoints/last.ckpt", "checkpoints/best.ckpt"}
@@ -44,7 +44,7 @@ class TestTrain:
         assert {Path(name).suffix for name in figures} == {".svg"}
         assert all((rnnsearch / name).stat().st_size > 1000 for name in figures)
 
-    def test_results_hold_the_promised_keys(self, rnnsearch):
+    def test_results_have_the_documented_keys(self, rnnsearch):
         found = results(rnnsearch)
         assert (found["name"], found["title"]) == ("RNNsearch-50", "RNNsearch")
         assert (found["experiment"], found["regime"]) == ("rnnsearch50", "tiny")
@@ -89,9 +89,7 @@ class TestTrain:
         assert buckets["from"].iloc[-1] == 61
         assert pd.isna(buckets["to"].iloc[-1])
 
-    def test_runs_whose_initial_checkpoints_differ_only_in_their_seed_are_one_group(
-        self, program, rnnsearch
-    ):
+    def test_initial_checkpoints_that_differ_in_seed_form_one_group(self, program, rnnsearch):
         """The file is deleted during the training. A resumed run and an evaluation still know what it was."""
         content = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)
         runs = []
@@ -121,7 +119,7 @@ class TestTrain:
         assert results(program.folder / "tested")["initial_checkpoint"] == before
 
     @pytest.mark.parametrize("name", SETS)
-    def test_translations_are_in_the_order_of_the_source(self, rnnsearch, name):
+    def test_translations_keep_the_order_of_the_source(self, rnnsearch, name):
         records = lines(rnnsearch / f"translations/{name}.jsonl")
         assert [record["id"] for record in records] == list(range(len(records)))
         keys = {"id", "source", "reference", "hypothesis", "detokenised", "length", "no_unk"}
@@ -138,7 +136,7 @@ class TestTrain:
         assert text == [*(record["detokenised"] for record in records), ""]
 
     @pytest.mark.parametrize("name", SETS)
-    def test_alignments_are_kept_step_by_step(self, rnnsearch, name):
+    def test_alignments_have_a_row_per_target_word(self, rnnsearch, name):
         rows = lines(rnnsearch / f"alignments/{name}.jsonl")
         assert len(rows) == 6
         for row in rows:
@@ -161,7 +159,7 @@ class TestTrain:
                 "log_probability"
             ] == pytest.approx(ended - row["word_log_probabilities"][-1], abs=0.01)
 
-    def test_a_fixed_vector_has_no_weights(self, rnnencdec):
+    def test_rnnencdec_has_no_attention_weights(self, rnnencdec):
         rows = lines(rnnencdec / "alignments/test.jsonl")
         assert len(rows) == 6
         for row in rows:
@@ -174,7 +172,7 @@ class TestTrain:
         assert "alignment_error_rate" not in found["scores"]
 
     @pytest.mark.parametrize("name", ["best", "last"])
-    def test_checkpoints_are_data(self, rnnsearch, name):
+    def test_checkpoints_load_without_code(self, rnnsearch, name):
         content = torch.load(rnnsearch / f"checkpoints/{name}.ckpt", weights_only=True)
         stored = content["nmt"]
         assert content["hyper_parameters"]["config"]["data"]["languages"] == ["en", "fr"]
@@ -182,7 +180,7 @@ class TestTrain:
         assert stored["fingerprint"]
         assert content["global_step"] == 12
 
-    def test_weights_and_biases_holds_curves_table_and_pictures(self, rnnsearch):
+    def test_wandb_gets_curves_table_and_heatmaps(self, rnnsearch):
         [run] = rnnsearch.glob("wandb/offline-run-*/*.wandb")
         tool = str(Path(sys.executable).with_name("wandb"))
         said = subprocess.run(
@@ -209,20 +207,20 @@ class TestTrain:
         assert list(content.glob("media/table/scores*.table.json"))
         assert len(list(content.glob("media/images/valid/alignment_*.png"))) == 8
 
-    def test_the_log_tells_the_scores(self, rnnsearch):
+    def test_log_has_the_scores(self, rnnsearch):
         log = (rnnsearch / "train.log").read_text()
         bleu = score(rnnsearch, "by_length", "bleu")["value"]
         assert f"by_length: BLEU {bleu:.2f}" in log
         assert "Traceback" not in log
         assert not re.search(r"WARNING|ERROR", log)
 
-    def test_a_training_that_diverges_ends(self, program):
+    def test_diverged_training_ends_with_code_1(self, program):
         ended = program("train", *TINY, "optimizer.lr=1e30", "hydra.run.dir=diverged")
         assert ended.code == 1
         assert "is not finite at or before update" in ended.err
         assert "Traceback" not in ended.err
 
-    def test_a_monitor_that_nothing_logs_is_named(self, program):
+    def test_refuses_a_monitor_that_nothing_logs(self, program):
         typed = (*TINY, "callbacks.best.monitor=valid/typo", "hydra.run.dir=typo")
         ended = program("train", *typed)
         assert ended.code == 2

@@ -26,7 +26,7 @@ LINE = b"the cat sees the dog .\n"
 
 
 class TestTranslate:
-    def test_one_line_out_for_each_line_in(self, program, rnnsearch):
+    def test_prints_one_line_per_input_line(self, program, rnnsearch):
         before = files(program.folder)
         ended = program("translate", "checkpoint=rnnsearch", stdin=b"\n".join(NASTY))
         assert ended.code == 0, ended.err
@@ -39,19 +39,19 @@ class TestTranslate:
     @pytest.mark.parametrize(
         ("line", "words"), [(b"a " * 100_000, "100,000"), (b"!" * 6000, "6,000")]
     )
-    def test_a_line_of_very_many_words_is_refused_at_once(self, program, rnnsearch, line, words):
+    def test_refuses_a_line_above_5000_words(self, program, rnnsearch, line, words):
         """The time of a search is quadratic in the number of words, so such a line would take too long."""
         ended = program("translate", BEST, stdin=LINE + line + b"\n" + LINE)
         assert ended.code == 2
         assert f"nmt: standard input:2: {words} words; a line may have 5,000" in ended.err
         assert ended.out.count("\n") == 1  # only the line before it is translated
 
-    def test_text_in_another_encoding_is_refused(self, program, rnnsearch):
+    def test_refuses_text_that_is_not_utf8(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
         assert ended.code == 2
         assert "standard input:2: not UTF-8" in last_line(ended.err)
 
-    def test_several_translations_with_scores_and_links(self, program, rnnsearch):
+    def test_nbest_with_scores_and_links(self, program, rnnsearch):
         given = b"the cat sees the dog .\n\na bird sings .\n"
         typed = (
             "search.nbest=3",
@@ -91,7 +91,7 @@ class TestTranslate:
         assert text
         assert links == ""
 
-    def test_the_search_is_as_typed(self, program, rnnsearch):
+    def test_beam_size_can_be_overridden(self, program, rnnsearch):
         outs = {
             size: program("translate", BEST, f"search.beam_size={size}", "scores=true", stdin=LINE)
             for size in (1, 6)
@@ -99,7 +99,7 @@ class TestTranslate:
         scores = {size: float(ended.out.split("\t")[0]) for size, ended in outs.items()}
         assert scores[6] >= scores[1]
 
-    def test_scores_are_what_ranks_translations(self, program, rnnsearch):
+    def test_scores_include_the_length_penalty(self, program, rnnsearch):
         typed = ("search.nbest=3", "search.beam_size=3", "search.length_penalty=1")
         plain = program("translate", BEST, *typed, "scores=true", stdin=LINE + b"\n")
         objects = program("translate", BEST, *typed, "alignments=json", stdin=LINE)
@@ -109,7 +109,7 @@ class TestTranslate:
         symbols = len(best["word_log_probabilities"])
         assert score == pytest.approx(best["log_probability"] / symbols, abs=1e-4)
 
-    def test_a_line_is_answered_before_the_end_of_the_input(self, program, rnnsearch, tmp_path):
+    def test_translates_each_line_while_the_input_is_open(self, program, rnnsearch, tmp_path):
         given, answers = (tmp_path / name for name in ("in", "out"))
         os.mkfifo(given)
         os.mkfifo(answers)

@@ -57,7 +57,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
     assert (config.tokenizer.source_size, config.tokenizer.target_size) == sizes
 
 
-def test_updates_of_every_experiment_at_every_regime(composer):
+def test_max_steps_of_each_experiment_and_regime(composer):
     composer()  # registers the OmegaConf resolvers
     updates = {"tiny": (12, 24), "laptop": (1000, 3000), "gpu": (20_000, 60_000)}
     for regime in ("tiny", "laptop", "gpu", "paper"):
@@ -76,7 +76,7 @@ def test_local_attention_takes_its_window_and_is_refused_without_attention(compo
     assert "attention=nmt.layers.local_attention.LocalAttention: RNN" in message
 
 
-def test_every_option_of_every_group_composes(composer):
+def test_each_option_of_each_group_composes(composer):
     """Composes the first options of all groups together, then the second options, and so on."""
     other = ["experiment", "regime", "scoring", "attention", "data", "hydra"]
     groups = []
@@ -89,7 +89,7 @@ def test_every_option_of_every_group_composes(composer):
         assert load(composer(*filter(None, chosen))).seed == 1
 
 
-def test_the_papers_regime_is_the_papers(composer):
+def test_regime_paper_has_the_settings_of_the_paper(composer):
     config = load(composer("+experiment=rnnsearch50", "regime=paper"))
     assert config.trainer["max_steps"] == 288_000
     assert config.model.scoring == {"_target_": "nmt.layers.scoring.Additive"}
@@ -110,7 +110,7 @@ def test_the_papers_regime_is_the_papers(composer):
     assert list(config.data.test) == ["newstest2014"]
 
 
-def test_sizes_of_vocabularies(composer):
+def test_vocabulary_sizes_of_each_regime(composer):
     """`data` sets the sizes, `regime` overrides `data`, and a typed size overrides both."""
     for typed, sizes in {
         "tokenizer.source_size=66": (66, 3000),
@@ -122,7 +122,7 @@ def test_sizes_of_vocabularies(composer):
         assert (made.source_size, made.target_size) == sizes
 
 
-def test_precedence(composer):
+def test_typed_values_take_precedence_over_groups(composer):
     """From highest to lowest precedence: the command line, the experiment, the regime, all other groups."""
     of = {
         typed: composer(*typed.split())

@@ -38,7 +38,7 @@ def stored(composer):
         ([], {"seed": 3, "regime": "tiny", "name": "RNNsearch-30", "threads": "auto", "trust": []}),
     ],
 )
-def test_only_what_is_typed_changes(stored, typed, expected):
+def test_evaluation_changes_typed_keys_only(stored, typed, expected):
     """`threads` and `trust` are not read from a checkpoint, since it may come from another user."""
     config, _ = applied("evaluate", stored, STORED, ["checkpoint=f", *typed])
     before, after = (flatten(to_containers(each)) for each in (stored, config))
@@ -48,7 +48,7 @@ def test_only_what_is_typed_changes(stored, typed, expected):
     assert not [path for path in changed if not path.startswith(own)]
 
 
-def test_a_test_set_of_the_training_can_be_left_out(stored):
+def test_stored_test_set_can_be_deleted(stored):
     config, _ = applied("train", stored, STORED, ["ckpt_path=f", "~data.test.by_length"])
     assert list(config.data.test) == ["test"]
     assert list(stored.data.test) == ["test", "by_length"]
@@ -64,7 +64,7 @@ def test_a_test_set_of_the_training_can_be_left_out(stored):
         (["regime=laptop"], "regime"),
     ],
 )
-def test_a_resumed_run_keeps_what_its_result_depends_on(stored, typed, key):
+def test_resume_refuses_keys_that_change_the_result(stored, typed, key):
     if key is None:
         applied("train", stored, STORED, ["resume=run", *typed])
         return
@@ -83,21 +83,21 @@ def test_a_resumed_run_keeps_what_its_result_depends_on(stored, typed, key):
         (["search.min_ratio=0"], ["model.dropout=0.3", "search=groundhog", "trainer.max_steps=9"]),
     ],
 )
-def test_a_command_that_makes_a_resumed_run_again_has_each_key_once(composer, typed, stays):
+def test_recorded_command_has_each_key_once(composer, typed, stays):
     history = ("regime=tiny", "model.dropout=0.3", "search=groundhog", "search.min_ratio=0.1")
     history = (*history, "trainer.max_steps=9")
     _, record = applied("train", load(composer(*history)), history, ["resume=run", *typed])
     assert record == ["regime=tiny", *stays, *typed]
 
 
-def test_a_configuration_survives_storage(composer):
+def test_configuration_round_trips_through_a_checkpoint(composer):
     mine = "data.test.mine.source=f", "+data.test.mine.target=g"
     config = load(composer("+experiment=rnnsearch30", *mine, "seed=7"))
     assert (config.data.test["mine"].source, config.data.test["mine"].tokenised) == ("f", False)
     assert load_plain(to_containers(config)) == config
 
 
-def test_scores_of_ones_own_that_a_checkpoint_names_must_be_trusted(composer):
+def test_user_scores_in_a_checkpoint_must_be_trusted(composer):
     stored = load(composer(*STORED, "evaluation.scores=[chrf,mine.Score]"))
     assert user_code(stored) == ["mine.Score"]
     reject_untrusted_targets(to_containers(stored), ["mine.Score"])
@@ -105,7 +105,7 @@ def test_scores_of_ones_own_that_a_checkpoint_names_must_be_trusted(composer):
         reject_untrusted_targets(to_containers(stored), [])
 
 
-def test_weights_need_a_model_of_the_same_sizes_and_languages(composer):
+def test_initial_checkpoint_must_have_the_same_sizes_and_languages(composer):
     initial = load(composer(*STORED, "model.dropout=0.2"))
     refuse_other_kind(load(composer(*STORED, "seed=5", "data.max_length=9")), initial)
     other = load(composer(*STORED, "model.hidden=9", "data.languages=[fr,en]"))

@@ -50,7 +50,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("command", "typed", "named"), REFUSED, ids=[f"{row[0]} {row[1]}" for row in REFUSED]
 )
-def test_a_refusal_names_the_key(check, command, typed, named):
+def test_refusal_names_the_key(check, command, typed, named):
     code, message = check(*typed.split(), command=command)
     assert code == 2
     assert named in message
@@ -64,7 +64,7 @@ def test_a_refusal_names_the_key(check, command, typed, named):
     path=st.sampled_from([path for path, _ in entries(TrainConfig)]),
     value=st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r"), max_size=12),
 )
-def test_no_value_ends_in_a_traceback(check, path, value):
+def test_random_values_never_raise_a_traceback(check, path, value):
     code, message = check(f"{path}={value}")
     assert code in (0, 2), message
     assert message.count("\n") <= 2
@@ -79,7 +79,7 @@ def beyond(accepts: Mapping[str, Any]) -> Iterator[Any]:
             yield accepts[name] + step
 
 
-def test_every_value_beyond_a_bound_is_refused():
+def test_check_bounds_refuses_values_beyond_each_bound():
     count = 0
     for schema in SCHEMAS.values():
         config = schema()
@@ -97,7 +97,7 @@ def test_every_value_beyond_a_bound_is_refused():
     assert count > 80
 
 
-def test_the_reference_of_keys_is_up_to_date():
+def test_reference_of_keys_is_up_to_date():
     page = conf_folder().parent / "docs" / "configuration.md"
     assert page.read_text() == reference(), (
         "run: python -m docs.configuration > docs/configuration.md"

@@ -27,7 +27,9 @@ MODULES = {
         ("fails_when_called.g", "some.key: KeyError: 'size'"),
     ],
 )
-def test_hydras_own_lines_are_left_out(target, said, tmp_path, monkeypatch, caplog):
+def test_errors_of_instantiate_are_one_line_with_the_key(
+    target, said, tmp_path, monkeypatch, caplog
+):
     for name, text in MODULES.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)

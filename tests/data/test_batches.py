@@ -23,7 +23,7 @@ def splitmix64(state: int) -> int:
     return state ^ state >> 31
 
 
-def test_order_of_the_data_never_changes() -> None:
+def test_shuffle_is_splitmix64() -> None:
     assert splitmix64(0) == 0xE220A8397B1DCDAF  # the published first output for seed 0
     start = splitmix64(splitmix64(7) + 2)
     expected = sorted(range(1000), key=lambda number: splitmix64((number + start) % 2**64))
@@ -42,7 +42,7 @@ SCHEDULES = {
 
 @settings(max_examples=80, deadline=None)
 @given(**SCHEDULES)
-def test_every_pair_once_a_pass(
+def test_schedule_has_each_pair_once_an_epoch(
     pairs: int, size: int, pool: int, seed: int, by_tokens: bool
 ) -> None:
     sizes = sizes_of(pairs)
@@ -71,7 +71,7 @@ def test_every_pair_once_a_pass(
 
 @settings(max_examples=40, deadline=None)
 @given(**SCHEDULES, start=st.integers(0, 40))
-def test_batches_depend_on_their_number_alone(
+def test_schedule_depends_on_the_update_number_only(
     pairs: int, size: int, pool: int, seed: int, by_tokens: bool, start: int
 ) -> None:
     """Batches do not depend on the first batch that is read, on the order of reading, or on pickling."""
@@ -82,12 +82,12 @@ def test_batches_depend_on_their_number_alone(
     assert [again.rows(update).tolist() for update in reversed(range(44))] == forward[::-1]
 
 
-def test_another_seed_gives_another_order() -> None:
+def test_schedule_depends_on_the_seed() -> None:
     first, other = (TrainingSchedule(sizes_of(100), 8, seed=seed).rows(0) for seed in (4, 5))
     assert first.tolist() != other.tolist()
 
 
-def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
+def test_pools_are_sorted_by_length_and_span_epochs() -> None:
     sizes = sizes_of(50)
     schedule = TrainingSchedule(sizes, 4, 3, seed=8)
     longer = sizes.max(axis=1)
@@ -103,7 +103,7 @@ def test_pools_are_sorted_by_the_longer_side_and_run_on_across_passes() -> None:
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(1, 400), by_tokens=st.booleans(), world=st.integers(1, 5),
        accumulate=st.integers(1, 3))  # fmt: skip
-def test_shares_are_the_batch_and_of_equal_work(
+def test_shares_add_up_to_the_batch_and_have_similar_lengths(
     size: int, by_tokens: bool, world: int, accumulate: int
 ) -> None:
     sizes = sizes_of(90).astype(int)
@@ -124,7 +124,7 @@ def test_shares_are_the_batch_and_of_equal_work(
         assert np.ptp(whole) <= np.ptp(longer[rows])
 
 
-def test_batches_by_tokens_are_filled_evenly() -> None:
+def test_batches_by_tokens_have_similar_sizes() -> None:
     """Each batch fills over 80 % of the limit of 1,000 tokens, and the average batch over 94 %."""
     sizes = sizes_of(4000)
     longer = sizes.max(axis=1).astype(int)
@@ -139,7 +139,7 @@ def test_batches_by_tokens_are_filled_evenly() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(pairs=st.integers(0, 60), batch_size=st.integers(1, 9), world=st.integers(1, 5))
-def test_evaluation_sees_every_pair_once_in_the_same_batches(
+def test_evaluation_batches_have_each_pair_once_for_any_number_of_ranks(
     pairs: int, batch_size: int, world: int
 ) -> None:
     sizes = sizes_of(pairs)
@@ -155,12 +155,12 @@ def test_evaluation_sees_every_pair_once_in_the_same_batches(
     assert {len(batch) for batch in whole[:-1]} <= {batch_size}
 
 
-def test_equally_long_sentences_keep_their_order() -> None:
+def test_evaluation_batches_keep_the_order_of_equal_lengths() -> None:
     batches = evaluation_batches([4, 7, 4, 9, 7, 4], 4)
     assert [batch.tolist() for batch in batches] == [[3, 1, 4, 0], [2, 5]]
 
 
-def test_sentences_that_are_translated_share_no_batch_with_others() -> None:
+def test_evaluation_batches_separate_the_first_sentences() -> None:
     lengths = [5, 9, 2, 7, 1, 8, 3]
     batches = evaluation_batches(lengths, 2, apart=3)
     assert [batch.tolist() for batch in batches] == [[1, 0], [2], [5, 3], [6, 4]]

@@ -50,7 +50,9 @@ def _killed_after(config: Config, calls: int) -> None:
 
 # Calls 1 to 3 write tokenised texts, and call 4 writes encoded pairs.
 @pytest.mark.parametrize("calls", [1, 4])
-def test_killed_and_started_again(config: Config, tmp_path: Path, calls: int) -> None:
+def test_cache_is_complete_after_a_kill_and_a_restart(
+    config: Config, tmp_path: Path, calls: int
+) -> None:
     config.data.filters.duplicates = "pair"
     expected = prepared(config)
     whole = content(Path(config.data.cache))
@@ -77,7 +79,7 @@ def _build(cache: Path, log: Path) -> None:
     assert facts == {"whole": True}
 
 
-def test_processes_build_a_folder_once(tmp_path: Path) -> None:
+def test_concurrent_processes_fill_a_folder_once(tmp_path: Path) -> None:
     """The folder `.thing` stands for the leftovers of a killed process, which must be ignored."""
     (tmp_path / "cache/.thing").mkdir(parents=True)
     (tmp_path / "cache/.thing/part").touch()
@@ -109,7 +111,7 @@ def test_processes_build_a_folder_once(tmp_path: Path) -> None:
         ("facts.json", None),
     ],
 )
-def test_damage_names_the_folder_to_delete(tmp_path: Path, name: str, damage: Any) -> None:
+def test_damaged_cache_names_the_folder_to_delete(tmp_path: Path, name: str, damage: Any) -> None:
     _build(tmp_path, tmp_path / "log")
     file = tmp_path / "thing" / name
     content = file.read_bytes()
@@ -124,7 +126,7 @@ def test_damage_names_the_folder_to_delete(tmp_path: Path, name: str, damage: An
     _build(tmp_path, tmp_path / "log")
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_leaves_no_partial_folder(tmp_path: Path) -> None:
     said = pytest.raises(RunError, match=r"^data\.cache=.*No space left")
     with said, filling(tmp_path, "thing") as folder:
         assert folder is not None
@@ -137,7 +139,7 @@ def _double(number: int) -> tuple[int, int]:
     return 2 * number, os.getpid()
 
 
-def test_many_chunks_are_mapped_in_order_by_several_processes(
+def test_map_chunks_keeps_order_across_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "shared_cores", lambda: 2)
@@ -165,7 +167,7 @@ def _map_for_long(pipe: Any) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are looked up in /proc")
-def test_workers_end_with_their_parent() -> None:
+def test_workers_end_when_the_parent_is_killed() -> None:
     here, there = FORK.Pipe()
     parent = FORK.Process(target=_map_for_long, args=(there,))
     parent.start()

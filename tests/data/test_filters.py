@@ -53,7 +53,7 @@ def naive(pairs: Pairs, duplicates: str) -> tuple[Pairs, dict[str, int]]:
 
 
 @pytest.mark.parametrize("duplicates", ["none", "pair", "source", "target"])
-def test_filters_keep_and_count_what_plain_python_does(
+def test_filters_equal_a_plain_implementation(
     config: Config, write: Write, duplicates: str
 ) -> None:
     pairs = random_pairs(7, 1500)
@@ -75,7 +75,7 @@ def test_filters_keep_and_count_what_plain_python_does(
     assert pairs[row["line"]] == (" ".join(row["source"]), " ".join(row["target"]))
 
 
-def test_filters_that_leave_nothing_are_refused(config: Config, write: Write) -> None:
+def test_refuses_filters_that_drop_all_pairs(config: Config, write: Write) -> None:
     train_on(config, write, [("a", "a b c"), ("a b c", "a")])
     config.data.filters.length_ratio = 2.0
     with pytest.raises(InputError, match=r"none of 2 pairs is left"):

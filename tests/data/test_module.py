@@ -62,7 +62,7 @@ def fit(
 
 
 @pytest.mark.parametrize(("workers", "accumulate", "tokens"), [(0, 1, None), (2, 2, 70)])
-def test_training_goes_on_with_the_batches_it_would_have_had(
+def test_resumed_loader_continues_with_the_same_batches(
     config: Config, tmp_path: Path, workers: int, accumulate: int, tokens: int | None
 ) -> None:
     config.data.workers = workers
@@ -81,7 +81,7 @@ def test_training_goes_on_with_the_batches_it_would_have_had(
     ]
 
 
-def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -> None:
+def test_validation_has_each_pair_once(config: Config, tmp_path: Path) -> None:
     model, _ = fit(config, tmp_path, 8)
     for step in (4, 8):
         rows = [rows for at, rows in model.validated if at == step]
@@ -92,7 +92,7 @@ def test_every_validation_sees_every_pair_once(config: Config, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("world", "accumulate", "tokens"), [(1, 1, None), (1, 3, 70), (3, 2, None), (3, 2, 20)]
 )
-def test_shares_add_up_to_the_mean_over_the_whole_batch(
+def test_weighted_shares_give_the_mean_over_the_batch(
     config: Config, world: int, accumulate: int, tokens: int | None
 ) -> None:
     """Ranks and micro-batches share a batch; with `batch_tokens`, a rank may get no pair of a micro-batch."""
@@ -114,7 +114,7 @@ def test_shares_add_up_to_the_mean_over_the_whole_batch(
     assert gradient == pytest.approx(np.mean(whole), rel=1e-6)
 
 
-def test_loaders_leave_the_random_numbers_of_dropout_alone(config: Config) -> None:
+def test_loaders_do_not_change_the_random_state(config: Config) -> None:
     data = TranslationData(prepare(config.data, config.tokenizer), config)
     state = torch.get_rng_state()
     first, _ = (next(iter(loader)) for loader in (data.train_dataloader(), data.val_dataloader()))
@@ -122,7 +122,7 @@ def test_loaders_leave_the_random_numbers_of_dropout_alone(config: Config) -> No
     assert first.rows.tolist() == data.schedule.rows(0).tolist()
 
 
-def test_ranks_share_an_update_and_a_validation(config: Config) -> None:
+def test_ranks_split_each_batch(config: Config) -> None:
     data = TranslationData(prepare(config.data, config.tokenizer), config)
     training, validation = [], []
     for rank in range(3):

@@ -67,7 +67,7 @@ def test_pairs_are_encoded_and_counted(config: Config, write: Write) -> None:
     assert batch.rows.tolist() == [1, 0]
 
 
-def test_held_out_pairs_are_never_left_out(config: Config) -> None:
+def test_held_out_pairs_are_never_filtered(config: Config) -> None:
     config.data.max_length, config.data.filters.length_ratio = 6, 1.5
     text = prepared(config)
     assert max(lengths(text.train)) == 6
@@ -82,7 +82,7 @@ def test_held_out_pairs_are_never_left_out(config: Config) -> None:
     assert len(row["target_ids"]) == len(row["target"]) + 1 == test.sizes[2, 1]
 
 
-def test_only_what_changed_is_made_anew(config: Config) -> None:
+def test_cache_is_reused_for_unchanged_settings(config: Config) -> None:
     first = prepared(config)
     texts, pairs = folders(config, "text"), folders(config, "pairs")
     assert (len(texts), len(pairs)) == (3, 1)
@@ -154,7 +154,7 @@ def test_subwords(config: Config, joint: bool) -> None:
         assert batch.words < batch.target_mask.sum()
 
 
-def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: Write) -> None:
+def test_held_out_text_uses_the_models_vocabulary(config: Config, write: Write) -> None:
     text = prepared(config)
     section = TextConfig(source=write("s", ["Le Chat dort."]), target=write("t", ["Le chat."]))
     known = text.vocabularies
@@ -165,7 +165,7 @@ def test_other_text_is_encoded_with_a_models_vocabulary(config: Config, write: W
     assert known[0].decode(split[0]["source_ids"])[:2] == ["<unk>", "<unk>"]
 
 
-def test_bad_text_is_refused_and_leaves_nothing(config: Config, write: Write) -> None:
+def test_refuses_bad_text_and_leaves_no_files(config: Config, write: Write) -> None:
     cases = {
         r"raw\.fr:2: not UTF-8": (b"a\n\n", b"b\n\xff\n"),
         r"raw\.en has 2, .*raw\.fr has 1 lines": (b"a\n\n", b"b\n"),
@@ -181,13 +181,13 @@ def test_bad_text_is_refused_and_leaves_nothing(config: Config, write: Write) ->
     assert {path.suffix for path in Path(config.data.cache).iterdir()} == {".lock"}
 
 
-def test_settings_that_leave_nothing_are_refused(config: Config) -> None:
+def test_refuses_a_max_length_that_drops_all_pairs(config: Config) -> None:
     config.data.max_length = 1
     with pytest.raises(InputError, match=r"data\.max_length=1: no training pair"):
         prepared(config)
 
 
-def test_languages_without_rules_are_tokenised_as_english_with_a_warning(
+def test_language_without_rules_is_tokenised_as_english_with_a_warning(
     config: Config, write: Write, caplog: Any
 ) -> None:
     config.data.languages = ["en", "vi"]
@@ -207,7 +207,7 @@ def test_each_chinese_character_is_a_token(config: Config, write: Write) -> None
     assert train[1]["target"] == ["é", "OK", "，", "狗"]
 
 
-def test_encoded_text_does_not_depend_on_the_number_of_processes(
+def test_encoded_text_is_the_same_for_any_number_of_processes(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encoded() -> list[list[Any]]:

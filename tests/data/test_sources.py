@@ -38,7 +38,7 @@ def identity(text: TextConfig, key: str = "data.train", **data: Any) -> str:
     return open_source(text, DataConfig(**data), key).identity
 
 
-def test_files_are_read_in_step_with_their_alignment(write: Write, read: Read) -> None:
+def test_files_are_read_with_their_alignment(write: Write, read: Read) -> None:
     files = write("a", ["x y", "z"]), write("b", ["u", "v w"]), write("c", ["0-0 1p0", "0-1"])
     rows = read(TextConfig(*files, tokenised=True))
     assert [[*row.values()] for row in rows] == [["x y", "u", "0-0 1p0"], ["z", "v w", "0-1"]]
@@ -46,7 +46,7 @@ def test_files_are_read_in_step_with_their_alignment(write: Write, read: Read) -
 
 @pytest.mark.parametrize(("pairs", "kept"), [(None, "yzw"), (2, "yz"), (1, "y"), (9, "yzw")])
 @pytest.mark.parametrize("files", [["c"], ["a", "b"]])
-def test_pairs_are_counted_after_those_left_out(
+def test_pairs_limit_applies_after_skip(
     write: Write, read: Read, tmp_path: Path, files: list[str], pairs: int | None, kept: str
 ) -> None:
     for name, lines in {"a": "vxy", "b": "zw", "c": "vxyzw"}.items():
@@ -61,7 +61,7 @@ def test_pairs_are_counted_after_those_left_out(
     assert rows["line"][0].as_py() == 2  # line number in the file, from 0
 
 
-def test_identity_follows_the_content_not_the_name(write: Write) -> None:
+def test_identity_depends_on_content_not_name(write: Write) -> None:
     first = identity(TextConfig(write("a", ["x"]), write("b", ["y"])))
     renamed = identity(TextConfig(write("c", ["x"]), write("d", ["y"])))
     changed = identity(TextConfig(write("a", ["X"]), write("b", ["y"])))
@@ -88,7 +88,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("section", "message"), REFUSED)
-def test_sections_that_name_no_text_are_refused(
+def test_refuses_sections_without_a_text(
     write: Write, monkeypatch: pytest.MonkeyPatch, section: dict[str, Any], message: str
 ) -> None:
     monkeypatch.chdir(Path(write("a", ["x"])).parent)
@@ -97,7 +97,7 @@ def test_sections_that_name_no_text_are_refused(
         identity(TextConfig(**section))
 
 
-def test_local_copies_are_read_below_the_root(tmp_path: Path, read: Read) -> None:
+def test_files_are_read_below_data_root(tmp_path: Path, read: Read) -> None:
     """Files are concatenated in order, may be compressed, and work for both translation directions."""
     (tmp_path / "a.en").write_text("x\ny\n")
     (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"u\nv\n"))
@@ -122,7 +122,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["no/such-set", "./nothing"])
-def test_text_that_cannot_be_fetched_is_refused(offline: None, path: str) -> None:
+def test_refuses_a_hub_text_that_cannot_be_downloaded(offline: None, path: str) -> None:
     text = TextConfig(files=["dev"], hub={"path": path})
     message = r"data\.valid\.hub=.* data\.root=FOLDER with dev\.en and dev\.fr"
     with pytest.raises(InputError, match=message):
@@ -132,7 +132,7 @@ def test_text_that_cannot_be_fetched_is_refused(offline: None, path: str) -> Non
 
 
 @pytest.mark.parametrize("languages", [["en", "cs"], ["cs", "en"]])
-def test_languages_choose_the_columns_of_the_hub(
+def test_languages_select_columns_of_a_hub_text(
     monkeypatch: pytest.MonkeyPatch, read: Read, languages: list[str]
 ) -> None:
     calls = []
@@ -151,7 +151,7 @@ def test_languages_choose_the_columns_of_the_hub(
         identity(text, languages=["en", "es"])
 
 
-def test_saved_datasets_are_read_and_known_by_their_content(tmp_path: Path, read: Read) -> None:
+def test_saved_dataset_is_identified_by_its_content(tmp_path: Path, read: Read) -> None:
     rows = [{"en": f"w {k}", "fr": f"m {k} ."} for k in range(4)]
     empty = [{"translation": {"en": "a", "fr": None}}, {"translation": None}]
     for name, content in (("a", rows), ("b", rows), ("c", rows[::-1]), ("e", empty)):
@@ -171,7 +171,7 @@ def test_saved_datasets_are_read_and_known_by_their_content(tmp_path: Path, read
         identity(section("d", split="test"))
 
 
-def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path, read: Read) -> None:
+def test_grammar_pairs_have_an_alignment(tmp_path: Path, read: Read) -> None:
     data = DataConfig(cache=str(tmp_path / "cache"))
     text = TextConfig(grammar="natural", pairs=5)
     rows = tokenise_text(text, data, "data.valid").rows.to_pylist()
@@ -188,7 +188,7 @@ def test_pairs_of_the_grammar_are_drawn_with_their_alignment(tmp_path: Path, rea
     assert len(pair.source) > 60
 
 
-def test_the_grammar_in_the_other_direction(read: Read) -> None:
+def test_grammar_from_french_to_english(read: Read) -> None:
     text = TextConfig(grammar="natural", pairs=5)
     forth, back = (read(text, languages=languages) for languages in (["en", "fr"], ["fr", "en"]))
     assert identity(text) != identity(text, languages=["fr", "en"])

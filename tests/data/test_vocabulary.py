@@ -16,7 +16,7 @@ SENTENCES = ["b a a", "c a b", "zz é", "</s> <unk> <unk> <unk>"]
 WORDS = st.lists(st.text(min_size=1).map(split).filter(len).map(lambda tokens: tokens[0]))
 
 
-def test_words_are_ranked_by_frequency_then_spelling() -> None:
+def test_rank_words_sorts_by_frequency_then_spelling() -> None:
     assert rank_words(SENTENCES) == ["<unk>", "a", "b", "</s>", "c", "zz", "é"]
     vocabulary = WordVocabulary(rank_words(SENTENCES)[:3])
     assert len(vocabulary) == 5
@@ -27,14 +27,14 @@ def test_words_are_ranked_by_frequency_then_spelling() -> None:
     assert vocabulary.word_index([4, 1, 0]) == [0, 1, 2]
 
 
-def test_words_that_look_special_are_words() -> None:
+def test_words_spelt_like_special_symbols_are_ordinary() -> None:
     vocabulary = WordVocabulary(rank_words(SENTENCES)[:4])
     assert vocabulary.encode(["<unk>", "</s>", "</S>"]) == [2, 5, UNKNOWN, END]
 
 
 @settings(max_examples=15, deadline=None)
 @given(WORDS)
-def test_known_words_come_back(tokens: list[str]) -> None:
+def test_decode_restores_known_words(tokens: list[str]) -> None:
     vocabulary = WordVocabulary(rank_words([" ".join(tokens)]))
     assert len(vocabulary) == 2 + len(set(tokens))
     assert vocabulary.decode(vocabulary.encode(tokens)) == tokens
@@ -47,7 +47,7 @@ def subwords() -> BpeVocabulary:
     return BpeVocabulary.learn(["lower lowest low new newer newest wider"] * 9, 270)
 
 
-def test_subwords_are_merged_and_know_their_words(subwords: BpeVocabulary) -> None:
+def test_subwords_are_mapped_to_their_words(subwords: BpeVocabulary) -> None:
     assert len(subwords) == 272
     ids = subwords.encode(["low", "zébu", "newest"])
     assert ids[-1] == END
@@ -66,7 +66,7 @@ def test_subwords_are_merged_and_know_their_words(subwords: BpeVocabulary) -> No
 
 @settings(max_examples=60, deadline=None)
 @given(tokens=WORDS)
-def test_subwords_give_every_word_back(subwords: BpeVocabulary, tokens: list[str]) -> None:
+def test_decode_restores_words_from_subwords(subwords: BpeVocabulary, tokens: list[str]) -> None:
     ids = subwords.encode(tokens)
     assert UNKNOWN not in ids
     assert subwords.decode(ids) == tokens
@@ -77,7 +77,7 @@ def test_subwords_give_every_word_back(subwords: BpeVocabulary, tokens: list[str
 
 @settings(max_examples=60, deadline=None)
 @given(ids=st.lists(st.integers(0, 271)))
-def test_any_ids_spell_words_in_step_with_their_index(
+def test_any_ids_decode_to_as_many_words_as_word_index_says(
     subwords: BpeVocabulary, ids: list[int]
 ) -> None:
     words = subwords.decode(ids)

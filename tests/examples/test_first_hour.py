@@ -14,13 +14,13 @@ nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
 NOTEBOOK = ROOT / "examples" / "first_hour.ipynb"
 
 
-def test_it_holds_no_outputs():
+def test_notebook_has_no_outputs():
     cells = nbformat.read(NOTEBOOK, 4).cells
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
 
 
 @pytest.mark.slow
-def test_it_runs_and_shows_what_it_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_notebook_runs_and_displays_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     client = pytest.importorskip("nbclient", reason="nbclient is not installed")
     for name, model in (("search", "RNNsearch"), ("encdec", "RNNencdec")):
         make_run(tmp_path / "runs" / name, model=model, pairs=200, kept=3, sets=("by_length",))

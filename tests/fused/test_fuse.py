@@ -55,7 +55,7 @@ def both(scoring, state_input="previous", lengths=LENGTHS[0], *, autocast=None, 
 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("scoring", ["additive", "none"])
-def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch):
+def test_padded_sizes_give_the_same_numbers(scoring, autocast, monkeypatch):
     """Sizes are padded to multiples of 11. No size in `LARGER` is a multiple of 11."""
     options = {
         "autocast": autocast,
@@ -73,7 +73,7 @@ def test_sizes_padded_for_a_gpu_change_no_number(scoring, autocast, monkeypatch)
 
 
 @pytest.mark.parametrize("multiple", [1, 11])
-def test_words_added_to_pad_the_vocabulary_have_no_probability(multiple, monkeypatch):
+def test_padded_vocabulary_adds_no_probability(multiple, monkeypatch):
     plain, fused = (make("additive", recurrence=each, **LARGER) for each in ("plain", "fused"))
     words = batch(*LENGTHS[0], sizes=LARGER)
     monkeypatch.setattr(steps, "size_multiple", lambda device: multiple)
@@ -88,7 +88,7 @@ def test_words_added_to_pad_the_vocabulary_have_no_probability(multiple, monkeyp
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("scoring", "state_input"), KINDS)
-def test_float64(scoring, state_input, lengths):
+def test_fused_equals_plain_in_float64(scoring, state_input, lengths):
     (plain, grads), (fused, fused_grads) = both(scoring, state_input, lengths)
     torch.testing.assert_close(fused.nll, plain.nll, rtol=1e-11, atol=1e-11)
     torch.testing.assert_close(fused_grads, grads, rtol=1e-10, atol=1e-11)
@@ -97,7 +97,7 @@ def test_float64(scoring, state_input, lengths):
 
 
 @pytest.mark.parametrize("scoring", ["additive", "scaled_dot", "none"])
-def test_float32_and_bf16(scoring):
+def test_fused_is_close_to_plain_in_float32_and_bf16(scoring):
     """In float32, fused gradients differ from plain ones by at most 1e-4 of their norm.
 
     The bf16 NLLs of both networks differ from float32 by at most 0.1 nats, and the gradients by 6 % of their norm.
@@ -146,7 +146,7 @@ def test_gradcheck_of_the_decoder(scoring):
 
 
 @pytest.mark.parametrize("frozen", ["encoder", "decoder.context", "decoder.unit", "decoder"])
-def test_gradients_do_not_depend_on_what_is_frozen(frozen):
+def test_frozen_parts_do_not_change_other_gradients(frozen):
     free = both("additive")[1][1]
     net = make("additive", recurrence="fused")
     net.get_submodule(frozen).requires_grad_(False)
@@ -159,7 +159,7 @@ def test_gradients_do_not_depend_on_what_is_frozen(frozen):
             torch.testing.assert_close(gradient, free[name])
 
 
-def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
+def test_saved_memory_per_step_is_below_source_times_alignment():
     """The tensors saved per target word have less than a quarter of batch x source x alignment entries."""
     b = 4
     s = 40
@@ -179,7 +179,7 @@ def test_nothing_of_size_source_times_alignment_is_kept_for_a_step():
     assert (kept[1] - kept[0]) / 10 < b * s * n * 8 / 4
 
 
-def test_what_is_swapped(caplog):
+def test_fuse_replaces_known_layers_and_logs_others(caplog):
     """`fuse` keeps parameters and their names. It logs the modules that it cannot replace."""
     caplog.set_level(logging.INFO, "nmt")
     plain, fused = make(), make(recurrence="fused")
@@ -206,7 +206,7 @@ def test_what_is_swapped(caplog):
 
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
-def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
+def test_search_stores_products_instead_of_annotations(scoring, monkeypatch):
     """Products have 3H + 2M = 21 entries per position (H hidden, M maxout). A long source uses annotations."""
     monkeypatch.setattr(decoder, "MAX_PRODUCT_SYMBOLS", 6)
     net = make(scoring, recurrence="fused")
@@ -222,7 +222,7 @@ def test_a_search_keeps_products_in_place_of_annotations(scoring, monkeypatch):
     torch.testing.assert_close(*readouts)
 
 
-def test_scores_of_a_search_are_those_of_training():
+def test_attention_scores_without_gradients_are_the_same():
     net = make(recurrence="fused", dtype=torch.float32)
     memory = net.encode(*batch()[:2])
     states = torch.randn(3, 4, 5)

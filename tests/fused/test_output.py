@@ -19,7 +19,7 @@ def computed(rows, output, words, weight=None, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 8])
-def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
+def test_nll_is_the_same_for_any_chunk_size(chunk, monkeypatch):
     output, readout, target, mask = output_example()
     inputs = readout[mask], output, target[mask], torch.rand(8).double()
     expected = computed(*inputs)
@@ -27,7 +27,7 @@ def test_chunks_do_not_change_the_sum(chunk, monkeypatch):
     torch.testing.assert_close(computed(*inputs), expected)
 
 
-def test_rows_of_weight_0_are_as_good_as_left_out():
+def test_rows_of_weight_0_have_no_effect():
     """On a GPU, padding words get weight 0, because removing them would make the CPU wait for the mask."""
     output, readout, target, mask = output_example()
     nll, grads, *rest = computed(
@@ -43,7 +43,7 @@ def test_rows_of_weight_0_are_as_good_as_left_out():
     ("rows", "most", "sizes"),
     [(2400, 2236, [1200, 1200]), (7, 3, [2, 2, 3]), (3, 3, [3]), (0, 3, [])],
 )
-def test_chunks_are_as_good_as_equal(rows, most, sizes):
+def test_chunk_sizes_differ_by_at_most_one(rows, most, sizes):
     parts = list(chunks(rows, most))
     assert [part.stop - part.start for part in parts] == sizes
     assert [i for part in parts for i in range(rows)[part]] == list(range(rows))
@@ -53,7 +53,7 @@ def test_chunks_are_as_good_as_equal(rows, most, sizes):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("count", [1, 31, 32, 77])
-def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypatch):
+def test_bf16_products_use_few_row_counts(count, weighted, monkeypatch):
     """The number of rows of a chunk is padded to a multiple of 32. NLLs and gradients do not change."""
     output, *_ = output_example(torch.float32)
     rows = torch.randn(count, 5).bfloat16()
@@ -78,7 +78,7 @@ def test_products_of_16_bits_have_few_numbers_of_rows(count, weighted, monkeypat
         assert (value.float() - wanted).norm() < 0.02 * wanted.norm()
 
 
-def test_no_rows():
+def test_nll_of_no_rows_is_empty():
     output, readout, target, _ = output_example()
     nll, *grads = computed(readout[0, :0], output, target[0, :0])
     assert nll.shape == (0,)

@@ -91,14 +91,14 @@ def test_tense_and_negation(
         (ME, "escape", FUTURE, "I will escape .", "Je m' échapperai ."),
     ],
 )
-def test_verbs_with_etre(
+def test_verb_with_etre(
     subject: Referent, base: str, tense: str, english: str, french: str
 ) -> None:
     pair = derive(subject, verb_of(base, "intransitive"), tense)
     assert (" ".join(pair.source), " ".join(pair.target)) == (english, french)
 
 
-def test_direct_pronoun_moves_and_the_participle_agrees() -> None:
+def test_direct_pronoun_precedes_the_verb_and_the_participle_agrees() -> None:
     pair = derive(HE, verb_of("follow"), PAST, negation=NOT, pronoun=HER)
     assert " ".join(pair.source) == "He did not follow her ."
     assert " ".join(pair.target) == "Il ne l' a pas suivie ."
@@ -112,7 +112,7 @@ def test_dative_pronoun_takes_the_preposition_with_it() -> None:
     assert pair.pharaoh() == "0-0 1p2 1-3 2p1 3-1 4-4"
 
 
-def test_adverb_stands_before_the_english_verb_and_after_the_french() -> None:
+def test_adverb_precedes_the_english_and_follows_the_french_verb() -> None:
     slowly = next(item for item in lexicon.adverbs["manner"].items if item.english == "slowly")
     present = derive(HE, verb_of("open"), PRESENT, adverb=slowly)
     assert " ".join(present.source) == "He slowly opens ."
@@ -123,7 +123,7 @@ def test_adverb_stands_before_the_english_verb_and_after_the_french() -> None:
     assert past.pharaoh() == "0-0 1-2 2p1 2-3 3-4"
 
 
-def test_participle_agrees_with_the_antecedent_of_que() -> None:
+def test_participle_agrees_after_que() -> None:
     apples = Referent(ILS, True, True, "food")
     pair = derive(HE, verb_of("eat"), PAST, preceding=apples)
     assert pair.target == ["Il", "a", "mangées", "."]
@@ -151,7 +151,7 @@ def test_passive() -> None:
         (HE, verb_of("get", "intransitive"), PRESENT, None, "0-0 1p1 1-2 2p1 2p2 3-3"),
     ],
 )
-def test_words_that_serve_grammar_alone_are_possible_links(
+def test_function_words_have_possible_links(
     subject: Referent, verb: Verb, tense: str, negation: Negation | None, links: str
 ) -> None:
     assert derive(subject, verb, tense, negation=negation).pharaoh() == links
@@ -165,7 +165,7 @@ def test_a_phrase_translated_as_a_whole() -> None:
     assert draft.pair().pharaoh() == "0p0 1-0 2p0 3p1 4p1 5p1 6-2"
 
 
-def test_the_speaker_is_not_given_a_gender() -> None:
+def test_settle_tense_avoids_an_unknown_gender() -> None:
     assert settle_tense(verb_of("arrive", "intransitive"), ME, PAST) == FUTURE
     assert settle_tense(verb_of("see"), ME, PAST) == PAST
     assert settle_tense(verb_of("read"), THEY, PAST) == PLUPERFECT  # "they read" may be present
@@ -224,7 +224,7 @@ def test_noun_phrases(
     assert pair.pharaoh() == links
 
 
-def test_possessor_comes_first_in_english_and_last_in_french() -> None:
+def test_possessor_order() -> None:
     for seed in range(500):
         draft = Draft(stream(f"possessor {seed}"), RULES)
         write_possessed(draft, Nominal(noun_of("car"), plural=False))

@@ -50,14 +50,14 @@ def test_plurals_of_nouns() -> None:
         ("de Hélène", "d' Hélène"), ("me a vu", "m' a vu"), ("se est levé", "s' est levé"),
     ],
 )  # fmt: skip
-def test_where_words_meet(derived: str, written: str) -> None:
+def test_elision_and_contraction(derived: str, written: str) -> None:
     words = derived.split()
     joined, links = french.join(words, [Links((i,)) for i in range(len(words))])
     assert " ".join(joined) == written
     assert sorted(i for link in links for i in link.sure) == list(range(len(words)))
 
 
-def test_contraction_has_the_links_of_both_words() -> None:
+def test_contraction_keeps_both_links() -> None:
     links = [Links((0,)), Links((1,), (0,)), Links((2,)), Links((3,))]
     assert french.join(["près", "de", "~le", "lac"], links) == (
         ["près", "du", "lac"],

@@ -36,21 +36,21 @@ def digest(pairs: list[AlignedPair]) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def test_draws_are_frozen(by_length: list[AlignedPair]) -> None:
+def test_draws_never_change(by_length: list[AlignedPair]) -> None:
     """If these digests change, VERSION must change, too."""
     assert digest([draw(1, "train", k) for k in range(200)]) == "11b53a284fb72d8c"
     assert digest([draw(1, "test", k) for k in range(50)]) == "a8d7b4ff620c3cec"
     assert digest(by_length) == "8e63baccb82f2de4"
 
 
-def test_a_draw_depends_on_its_number_alone() -> None:
+def test_draw_depends_on_its_number_only() -> None:
     alone = draw(3, "valid", 17)
     assert [draw(3, "valid", k) for k in range(20)][17] == alone
     assert draw(3, "valid", 18) != alone
     assert draw(4, "valid", 17) != alone
 
 
-def test_splits_have_no_sentence_in_common(
+def test_splits_share_no_sentence(
     corpus: list[AlignedPair], short: list[AlignedPair], by_length: list[AlignedPair]
 ) -> None:
     """No source or target sentence is in two splits, not even a short one, which is most likely to repeat."""
@@ -67,7 +67,7 @@ def test_splits_have_no_sentence_in_common(
     assert split_share("test:by_length") == split_share("test")
 
 
-def test_translation_is_a_function_of_the_source(
+def test_equal_sources_have_equal_translations(
     corpus: list[AlignedPair], short: list[AlignedPair]
 ) -> None:
     translations: dict[str, set[str]] = {}
@@ -77,9 +77,7 @@ def test_translation_is_a_function_of_the_source(
     assert len(translations) > len(corpus)
 
 
-def test_moses_leaves_the_tokens_alone(
-    corpus: list[AlignedPair], by_length: list[AlignedPair]
-) -> None:
+def test_moses_keeps_the_tokens(corpus: list[AlignedPair], by_length: list[AlignedPair]) -> None:
     pairs = corpus[:300] + by_length
     for language, side in (("en", 0), ("fr", 1)):
         tokenizer = MosesTokenizer(language)
@@ -115,7 +113,7 @@ def test_pharaoh_format_is_read_back(corpus: list[AlignedPair]) -> None:
         assert sorted(gold.possible - gold.sure) == pair.possible
 
 
-def test_words_are_many_and_zipfian(corpus: list[AlignedPair]) -> None:
+def test_word_frequencies_are_zipfian(corpus: list[AlignedPair]) -> None:
     for side, least in ((0, 1500), (1, 2000)):
         counts = [n for _, n in Counter(w for p in corpus for w in p[side]).most_common()]
         assert len(counts) > least
@@ -124,7 +122,7 @@ def test_words_are_many_and_zipfian(corpus: list[AlignedPair]) -> None:
         assert 5 < counts[99] / counts[999] < 20
 
 
-def test_lengths(corpus: list[AlignedPair]) -> None:
+def test_distribution_of_lengths(corpus: list[AlignedPair]) -> None:
     lengths = [len(pair.source) for pair in corpus]
     share = Counter(min((length - 1) // 10, 6) for length in lengths)
     assert sum(lengths) / len(lengths) == pytest.approx(22, abs=0.7)
@@ -144,7 +142,7 @@ def test_lengths_follow_the_settings(mean: float, longest: int) -> None:
     assert sum(lengths) / len(lengths) == pytest.approx(mean, rel=0.12)
 
 
-def test_buckets_are_filled_in_turn() -> None:
+def test_by_length_fills_buckets_in_turn() -> None:
     bounds = [2, *EDGES, 75]
     pairs = [draw_by_length(1, "test", k, edges=EDGES, max_length=75) for k in range(70)]
     for k, pair in enumerate(pairs):
@@ -165,6 +163,6 @@ def test_buckets_are_filled_in_turn() -> None:
         lambda: draw_by_length(1, "nothing:test", 0, edges=[10]),
     ],
 )
-def test_bad_settings_are_refused(call) -> None:  # type: ignore[no-untyped-def]
+def test_refuses_bad_settings(call) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="built-in corpus"):
         call()

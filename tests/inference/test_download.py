@@ -41,19 +41,19 @@ def put(monkeypatch, tmp_path):
     "text",
     ["wandb:a", "wandb:a/b", "wandb:a/b/c", "wandb:a/b/c:", "wandb:../b/c:d", "wandb:a/../c:d"],
 )
-def test_what_names_no_artifact_is_refused(text, put):
+def test_refuses_a_malformed_artifact_name(text, put):
     with pytest.raises(nmt.InputError, match=r"must be wandb:|not downloaded"):
         download(text)
 
 
-def test_without_a_key_it_is_refused(monkeypatch, tmp_path):
+def test_refuses_a_download_without_a_key(monkeypatch, tmp_path):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
     with pytest.raises(nmt.InputError, match="wandb login"):
         download(NAMED)
 
 
-def test_a_downloaded_model_translates_as_the_file_does(put, tmp_path):
+def test_downloaded_model_equals_the_file(put, tmp_path):
     file = small_checkpoint(tmp_path / "best.ckpt")
     put(**{"model.ckpt": file.read_bytes()})
     text = "the red cat ."
@@ -63,14 +63,14 @@ def test_a_downloaded_model_translates_as_the_file_does(put, tmp_path):
     )
 
 
-def test_a_downloaded_file_is_a_strangers(put):
+def test_refuses_a_downloaded_pickle(put):
     put(**{"model.ckpt": b"\x80\x04cos\nsystem\n."})
     with pytest.raises(nmt.InputError, match="not a checkpoint"):
         nmt.load(NAMED)
 
 
 @pytest.mark.parametrize("files", [[], ["a.ckpt", "b.ckpt"], ["model.pt"], ["../best.ckpt"]])
-def test_an_artifact_without_one_checkpoint_is_refused(files, put, tmp_path):
+def test_refuses_an_artifact_without_one_checkpoint(files, put, tmp_path):
     put(**dict.fromkeys(files, b"1"))
     with pytest.raises(nmt.InputError, match="not downloaded"):
         download(NAMED)

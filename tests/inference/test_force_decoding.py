@@ -26,7 +26,7 @@ def forced(network, source, target):
     return network(batch.source, batch.source_mask, batch.target, batch.target_mask)
 
 
-def test_force_decoding_repeats_the_probabilities_of_the_search():
+def test_force_decode_equals_the_search():
     network = make_network()
     source = ["the", "red", "cat"]
     trained = make_trained(network, search=dataclasses.replace(SEARCH, nbest=3))
@@ -49,7 +49,7 @@ def test_force_decoding_repeats_the_probabilities_of_the_search():
             assert decoded.word_log_probabilities[step] == pytest.approx(log_p[step, word])
 
 
-def test_subwords_are_read_as_words():
+def test_force_decode_merges_subwords_into_words():
     learn = ["the cat sees the dog", "catamaran", "dogged cats see"]
     source, target = BpeVocabulary.learn(learn, 262), BpeVocabulary.learn(learn, 270)
     network = make_network("Dot", source, target)
@@ -81,7 +81,7 @@ def test_subwords_are_read_as_words():
         ("dictionary", ["<unk>", "<unk>", "Dupont"], ()),
     ],
 )
-def test_unknown_words_are_told_from_words_spelt_like_them(monkeypatch, mode, words, unknown):
+def test_unk_symbol_differs_from_the_word_unk(monkeypatch, mode, words, unknown):
     """The string `<unk>` is also an ordinary word of the target shortlist and of the source sentence."""
     target = WordVocabulary(["<unk>", "le"])
     trained = make_trained(

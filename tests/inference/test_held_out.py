@@ -32,12 +32,12 @@ def no_gradients():
         yield
 
 
-def test_a_written_unknown_word_matches_nothing():
+def test_unk_in_a_hypothesis_matches_nothing():
     written = ScoredSentence(["a"], ["<unk>", "a"], "", 0.0, unknown=(0,))
     assert _translation({"reference": ["<unk>", "a"]}, written)["bleu_stats"][:2] == [1, 0]
 
 
-def test_a_sentence_without_a_document_is_refused(tmp_path):
+def test_refuses_a_sentence_without_a_document(tmp_path):
     file = tmp_path / "documents"
     file.write_text("a\n \n")
     with pytest.raises(InputError, match=f"^{file}:2: empty"):
@@ -45,7 +45,7 @@ def test_a_sentence_without_a_document_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])
-def test_the_protocol_is_that_of_a_plain_loop(scoring):
+def test_translate_set_equals_a_loop_over_sentences(scoring):
     network = make_network(scoring)
     records = translate_set(make_trained(network), SENTENCES, "test")
     alignments = [record["alignment"] for record in records if "alignment" in record]
@@ -86,7 +86,7 @@ def test_the_protocol_is_that_of_a_plain_loop(scoring):
 
 
 @pytest.mark.parametrize(("attention", "largest"), [("uniform", None), ("argmax", 1.0)])
-def test_replaced_weights_are_those_everywhere(attention, largest):
+def test_translate_set_uses_replaced_weights_everywhere(attention, largest):
     """Likelihoods, entropies, weights on `</s>` and stored alignments use the replaced weights."""
     as_trained = translate_set(make_trained(make_network()), SENTENCES, "test")
     network = make_network()
@@ -115,7 +115,7 @@ def test_weights_of_an_ensemble_sum_to_one():
 
 
 @pytest.mark.parametrize("world", [2, 3, 7])
-def test_ranks_give_the_records_of_one_process(monkeypatch, world):
+def test_translate_set_on_several_ranks_equals_one(monkeypatch, world):
     trained = make_trained(make_network())
     expected = translate_set(trained, SENTENCES, "test")
     nothing = dict.fromkeys(range(5))
@@ -130,7 +130,7 @@ def test_ranks_give_the_records_of_one_process(monkeypatch, world):
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_results_are_the_same_for_any_number_of_workers(precision):
+def test_translate_set_is_the_same_for_any_number_of_threads(precision):
     """Results are identical to the bit, and in the order of the test set."""
     network = make_network().float()
     alone, shared = (

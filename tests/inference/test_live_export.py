@@ -14,7 +14,7 @@ from nmt.layers import LstmUnit
 from tests.helpers.models import drawn_model, write_live
 
 
-def test_entries_are_rounded_to_the_nearest_of_8_bits() -> None:
+def test_weights_are_rounded_to_8_bits() -> None:
     matrix = np.random.default_rng(3).normal(size=(5, 40)).astype(np.float32)
     matrix[2] = 0
     codes, scale = rounded_to_8_bits(matrix)
@@ -22,7 +22,9 @@ def test_entries_are_rounded_to_the_nearest_of_8_bits() -> None:
     assert (np.abs(codes * scale[:, None] - matrix) <= 0.501 * scale[:, None]).all()
 
 
-def test_what_a_page_cannot_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_write_live_warns_of_an_unsupported_layer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     trained = drawn_model()
     assert write_live(trained, tmp_path).is_file()
 
@@ -40,7 +42,7 @@ def test_what_a_page_cannot_run_is_named(tmp_path: Path, caplog: pytest.LogCaptu
     assert live_model(drawn_model(scoring="Cosine")) == "the page does not know Cosine in RNNsearch"
 
 
-def test_options_that_a_page_does_not_compute() -> None:
+def test_live_model_names_unsupported_options() -> None:
     trained = drawn_model()
     trained.network.reverse_source = True
     assert live_model(trained) == "the page does not read a source backwards"
@@ -52,7 +54,7 @@ def test_options_that_a_page_does_not_compute() -> None:
     assert live_model(trained) == "the page does not know LstmUnit in RNNsearch"
 
 
-def test_no_model_where_none_is_wanted_or_it_is_too_large(
+def test_export_is_skipped_if_disabled_or_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = drawn_model()

@@ -47,7 +47,7 @@ def log_probability(model, source: list[str], target: list[str]) -> float:
 
 
 @torch.no_grad()
-def test_a_translation_has_the_probability_of_its_words(model):
+def test_translate_returns_the_probability_of_its_words(model):
     results = model.translate(LINES, beam=2, nbest=3)
     assert [len(result.nbest) for result in results] == [3, 0, 3]
     sources = [result.source for result in results]
@@ -70,7 +70,7 @@ def test_a_translation_has_the_probability_of_its_words(model):
 
 
 @torch.no_grad()
-def test_given_pairs_are_scored_as_the_steps_of_the_decoder_do(model):
+def test_score_equals_the_steps_of_the_decoder(model):
     pairs = [
         ("the red cat .", "le chat rouge ."),
         ("a bird", "un oiseau qui voit le chat"),
@@ -93,7 +93,7 @@ def test_given_pairs_are_scored_as_the_steps_of_the_decoder_do(model):
         assert result.nbest == ()
 
 
-def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
+def test_score_keeps_the_spelling_of_unknown_words(model):
     pairs = [("the cat", "le <unk>"), ("the cat", "le zèbre")]
     known, unknown = model.score(pairs, tokenised=True)
     assert unknown.tokens == ["le", "zèbre"]
@@ -108,7 +108,7 @@ def test_a_word_outside_the_vocabulary_keeps_its_letters(model):
 @pytest.mark.parametrize(
     ("precision", "dtype"), [("32", torch.float32), ("bf16-mixed", torch.bfloat16)]
 )
-def test_each_thread_computes_without_gradients_in_the_precision(model, threads, precision, dtype):
+def test_threads_use_the_precision_and_no_gradients(model, threads, precision, dtype):
     trainer = {**model.config.trainer, "precision": precision}
     config = dataclasses.replace(model.config, trainer=trainer, threads=threads)
     ones = torch.ones(2, 2, requires_grad=True)
@@ -121,7 +121,7 @@ def test_each_thread_computes_without_gradients_in_the_precision(model, threads,
     assert set(found) == {(dtype, False)}
 
 
-def test_the_search_is_what_is_asked_for(model):
+def test_translate_uses_the_given_search_settings(model):
     greedy = model.translate(LINES[0], beam=1)
     [beam] = model.translate(LINES[:1], beam=12)
     assert beam.log_probability >= greedy.log_probability
@@ -145,13 +145,13 @@ def test_the_search_is_what_is_asked_for(model):
         ({"replace_unk": "dictionary"}, "best.ckpt holds no dictionary"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_by_name(model, search, said):
+def test_translate_refuses_bad_settings_by_name(model, search, said):
     with pytest.raises(nmt.InputError) as refused:
         model.translate(LINES, **search)
     assert said in str(refused.value)
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_load_refuses_files_that_are_no_model(tmp_path):
     with pytest.raises(nmt.InputError, match=r"or of a run folder with checkpoints/best"):
         nmt.load(tmp_path)
     (tmp_path / "x").write_text("words")
@@ -159,7 +159,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         nmt.load(tmp_path / "x")
 
 
-def test_an_alignment_is_drawn(model, tmp_path):
+def test_plot_alignment_draws_words_and_weights(model, tmp_path):
     [result] = model.score([("the red cat .", "le chat rouge .")])
     figure = nmt.plot_alignment(result, tmp_path / "cat.png")
     axes = figure.axes[0]
@@ -175,7 +175,7 @@ def test_an_alignment_is_drawn(model, tmp_path):
 
 
 @torch.no_grad()
-def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
+def test_ensemble_averages_word_probabilities(tmp_path):
     """The ensemble has two RNNsearch models and an RNNencdec model."""
     files = [
         small_checkpoint(tmp_path / f"{seed}.ckpt", seed, attends=seed < 3) for seed in (1, 2, 3)
@@ -209,7 +209,7 @@ def test_an_ensemble_averages_the_probabilities_of_each_word(tmp_path):
     )
 
 
-def test_models_of_other_words_make_no_ensemble(tmp_path):
+def test_ensemble_refuses_other_vocabularies_and_languages(tmp_path):
     one = small_checkpoint(tmp_path / "one.ckpt")
     other = small_checkpoint(tmp_path / "other.ckpt", french=("le", "chat"))
     content = torch.load(one, weights_only=True)
@@ -220,7 +220,7 @@ def test_models_of_other_words_make_no_ensemble(tmp_path):
             nmt.load([one, file])
 
 
-def test_without_attention_there_are_no_weights(tmp_path):
+def test_rnnencdec_sentences_have_no_weights(tmp_path):
     model = nmt.load(small_checkpoint(tmp_path / "x.ckpt", attends=False))
     [found] = model.translate(LINES[:1])
     assert found.weights is None
@@ -229,14 +229,14 @@ def test_without_attention_there_are_no_weights(tmp_path):
         nmt.plot_alignment(found)
 
 
-def test_each_character_of_a_language_without_spaces_is_a_source_word(run, tmp_path):
+def test_thai_source_is_split_into_characters(run, tmp_path):
     content = torch.load(run / "checkpoints/best.ckpt", weights_only=True)
     content["hyper_parameters"]["config"]["data"]["languages"] = ["th", "en"]
     torch.save(content, tmp_path / "th.ckpt")
     assert nmt.load(tmp_path / "th.ckpt").translate("我们认为").source == list("我们认为")
 
 
-def test_loading_and_translating_leave_the_random_numbers(run):
+def test_load_and_translate_keep_the_random_state(run):
     state = torch.get_rng_state()
     nmt.load(run).translate("the cat")
     assert torch.equal(torch.get_rng_state(), state)
@@ -253,7 +253,7 @@ def translate_anew(run):
     assert not training & sys.modules.keys()
 
 
-def test_translating_imports_no_library_of_training(run):
+def test_translate_imports_no_training_library(run):
     process = multiprocessing.get_context("fork").Process(target=translate_anew, args=(run,))
     process.start()
     process.join()

@@ -17,7 +17,7 @@ PAIRS = [
 ]
 
 
-def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
+def test_dictionary_takes_the_most_frequent_link():
     dictionary = count_links(PAIRS)
     assert dictionary["the"] == "le"  # two links to "le", one to "les"
     assert dictionary["red"] == "rouge"  # one link to each of rouge and rousse
@@ -25,7 +25,7 @@ def test_most_frequent_link_wins_and_ties_go_to_the_first_in_order():
     assert dictionary == count_links(reversed(PAIRS))
 
 
-def test_replacement():
+def test_dictionary_replaces_unknown_words():
     source = ["Smith", "saw", "the", "dog"]
     words = [None, "vit", "le", None, "<unk>", None]  # this `<unk>` is literal text
     weights = np.zeros((7, 5))
@@ -70,17 +70,17 @@ def learn(model):
         return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
 
 
-def test_words_are_learnt_from_hard_links_beyond_the_shortlist(monkeypatch, model):
+def test_dictionary_learns_words_outside_the_shortlist(monkeypatch, model):
     attend(monkeypatch, model, LINKS)
     assert learn(model) == {"the": "le", "cat": "chat", "red": "rouge", "Smith": "Smith"}
 
 
-def test_a_word_that_attends_to_the_end_teaches_nothing(monkeypatch, model):
+def test_dictionary_ignores_links_to_the_end_symbol(monkeypatch, model):
     attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # the index after the last word is </s>
     assert learn(model) == {"cat": "chat", "red": "rouge"}
 
 
-def test_pairs_whose_words_were_seen_often_enough_teach_nothing():
+def test_dictionary_skips_pairs_of_frequent_words():
     texts = ["the cat", "the the dog", "cat the", "dog Smith", "the", "dog", "cat dog"]
     pairs = make_pairs([(text, "le") for text in texts])
     everything = np.arange(len(texts))

@@ -22,7 +22,7 @@ from tests.layers.nets import batch, make, mixed_precision
 
 
 @pytest.mark.parametrize("scoring", [Additive, Dot, ScaledDot, Cosine])
-def test_scores_keep_their_digits(scoring):
+def test_scores_are_float32_under_mixed_precision(scoring):
     """Scores must be float32: near 100, bf16 has steps of 1/2, which could change the most attended word."""
     torch.manual_seed(0)
     function = scoring(64, 64)
@@ -39,7 +39,7 @@ def test_scores_keep_their_digits(scoring):
     torch.testing.assert_close(scores.double(), exact, rtol=1e-5, atol=1e-3)
 
 
-def test_scores_of_a_wrong_shape_are_refused():
+def test_refuses_scores_of_a_wrong_shape():
     """Without the check, scores of this shape would be broadcast without an error."""
 
     class Summed(nn.Module):
@@ -54,7 +54,7 @@ def test_scores_of_a_wrong_shape_are_refused():
 
 
 @pytest.mark.parametrize("window", [1, 2, 50])
-def test_a_window(window):
+def test_local_attention_masks_outside_its_window(window):
     """Compares each position with equations 9 and 10 of Luong et al. (2015), with a softmax over the window."""
     torch.manual_seed(1)
     attention = LocalAttention(5, 6, 7, ScaledDot(7, 7), window=window).double()
@@ -89,7 +89,7 @@ def test_a_window(window):
 
 
 @pytest.mark.parametrize("kind", INTERVENTIONS)
-def test_replaced_weights(kind):
+def test_interventions_replace_weights(kind):
     net = make()
     memory = net.encode(*batch()[:2])
     states = net.decoder.initial(memory).hidden
@@ -110,7 +110,7 @@ def test_replaced_weights(kind):
         torch.testing.assert_close(after, expected[kind])
 
 
-def test_a_fused_decoder_reads_with_replaced_weights():
+def test_fused_decoder_uses_replaced_weights():
     found = []
     for recurrence in ("plain", "fused"):
         net = make(recurrence=recurrence)
@@ -121,7 +121,7 @@ def test_a_fused_decoder_reads_with_replaced_weights():
     torch.testing.assert_close(*found)
 
 
-def test_interventions_and_windows():
+def test_interventions_respect_the_window():
     assert ("as_trained", *INTERVENTIONS) == CONFIGURED
     with pytest.raises(ValueError, match="window is 0"):
         LocalAttention(5, 6, 7, Dot(7, 7), window=0)

@@ -33,7 +33,7 @@ def test_recurrent_matrices_are_orthogonal(init, scoring):
             torch.testing.assert_close(block @ block.t(), torch.eye(50), atol=1e-5, rtol=0)
 
 
-def test_paper():
+def test_init_paper_distributions():
     for name, parameter in drawn("paper").items():
         if "bias" in name or name.endswith("scoring.v"):
             assert not parameter.any(), name
@@ -45,7 +45,7 @@ def test_paper():
 
 
 @pytest.mark.parametrize(("init", "deviation"), [("glorot", 0.3), ("wide", 1.0)])
-def test_glorot(init, deviation):
+def test_init_glorot_distributions(init, deviation):
     parameters = drawn(init)
     matrices = ("decoder.context.W_a", "decoder.unit.C", "encoder.units.1.W", "output.W_o")
     for name in (*matrices, "decoder.context.U_a", "decoder.readout.V_o"):

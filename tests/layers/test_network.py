@@ -15,7 +15,7 @@ OTHERS = [{"unit": LstmUnit}, {"unit": LstmUnit, "scoring": "none"}, {"kind": Lo
 
 @RECURRENCES
 @pytest.mark.parametrize(("scoring", "state_input"), KINDS)
-def test_the_equations_of_the_paper(scoring, state_input, recurrence):
+def test_network_equals_the_equations_in_numpy(scoring, state_input, recurrence):
     net = make(scoring, state_input, recurrence)
     source, source_mask, target, target_mask = batch()
     annotations, summary = net.encoder(source, source_mask)
@@ -46,7 +46,7 @@ def test_the_equations_of_the_paper(scoring, state_input, recurrence):
 
 @RECURRENCES
 @pytest.mark.parametrize("options", [{"scoring": kind} for kind in ("additive", "none")] + OTHERS)
-def test_a_sentence_alone_gives_what_it_gives_in_a_batch(options, recurrence):
+def test_sentence_alone_equals_sentence_in_a_batch(options, recurrence):
     net = make(recurrence=recurrence, **options)
     whole = batch()
     likelihood = net(*whole)
@@ -67,7 +67,7 @@ def test_a_sentence_alone_gives_what_it_gives_in_a_batch(options, recurrence):
 
 
 @RECURRENCES
-def test_what_the_padding_holds_does_not_matter(recurrence):
+def test_padding_symbols_have_no_effect(recurrence):
     net = make(recurrence=recurrence)
     source, source_mask, target, target_mask = batch()
     nll = net(source, source_mask, target, target_mask).nll
@@ -83,7 +83,7 @@ def test_what_the_padding_holds_does_not_matter(recurrence):
 
 @RECURRENCES
 @pytest.mark.parametrize("options", [{"scoring": s, "state_input": i} for s, i in KINDS] + OTHERS)
-def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
+def test_search_steps_equal_training(options, recurrence):
     """Steps of a search give the same logits as training, also after reordering hypotheses and dropping a sentence."""
     net = make(recurrence=recurrence, **options)
     source, mask, *_ = batch()
@@ -111,7 +111,7 @@ def test_hypotheses_of_a_search_are_sentences_of_training(options, recurrence):
                 torch.testing.assert_close(attended.weights[place, k], alone.weights[0, 2])
 
 
-def test_sums_of_products_are_in_32_bits():
+def test_bf16_products_are_summed_in_float32():
     """The rounding errors of bf16 must be about the same in a fused and a plain network."""
     options = {"dtype": torch.float32, "hidden": 64, "embedding": 32, "alignment": 48, "maxout": 24}
     nets = {name: make(recurrence=name, **options) for name in ("plain", "fused")}
@@ -144,7 +144,7 @@ def test_dropout_only_in_training(recurrence):
 
 
 @pytest.mark.parametrize("scoring", ["additive", "none"])
-def test_a_reversed_source_is_the_text_reversed(scoring):
+def test_reverse_source_equals_a_reversed_text(scoring):
     """`reverse_source` reverses the source before the encoder. Attention weights are in the original word order."""
     net = make(scoring)
     source, source_mask, *targets = batch()

@@ -24,7 +24,7 @@ def grads_of(loss, output, readout):
 
 @KINDS
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_equals_torchs_cross_entropy(scale, kind):
+def test_nll_equals_torch_cross_entropy(scale, kind):
     """NLLs and gradients equal torch's, even if probabilities underflow. With scale 100, NLLs are hundreds of nats."""
     output, *words = output_example(scale=scale, kind=kind)
     exact = {"rtol": 1e-10, "atol": 1e-11}
@@ -44,21 +44,21 @@ def test_equals_torchs_cross_entropy(scale, kind):
 
 
 @KINDS
-def test_improbable_words_in_float32(kind):
+def test_nll_of_improbable_words_in_float32(kind):
     output, *words = output_example(torch.float32, scale=100.0, kind=kind)
     expected = torchs_own(output, *words)
     assert expected.max() > 200
     torch.testing.assert_close(output.loss(*words), expected.sum(), rtol=1e-5, atol=1e-4)
 
 
-def test_logits_of_a_search():
+def test_fused_logits_equal_plain_logits():
     output, readout, *_ = output_example(torch.float32, kind=FusedOutput)
     with torch.no_grad():
         torch.testing.assert_close(output.logits(readout), Output.logits(output, readout))
 
 
 @KINDS
-def test_bf16_autocast(kind):
+def test_nll_under_bf16_autocast(kind):
     """NLLs differ from those of float32 by less than 0.05 nats, and gradients by less than 2 % of their norm."""
     output, *words = output_example(torch.float32, kind=kind)
     expected = torchs_own(output, *words)
@@ -75,7 +75,7 @@ def test_bf16_autocast(kind):
 
 
 @KINDS
-def test_padded_rows_are_never_computed(kind):
+def test_padded_rows_are_not_computed(kind):
     output, readout, target, mask = output_example(kind=kind)
     with torch.no_grad():
         readout[~mask] = torch.nan

@@ -29,7 +29,7 @@ def test_gates_are_sums_of_16_bit_products():
     torch.testing.assert_close(found, (1 - z) * state + z * candidate, rtol=1e-6, atol=1e-6)
 
 
-def test_lstm():
+def test_lstm_unit_equals_numpy():
     """The state is [h; m], and the output is h."""
     torch.manual_seed(0)
     unit = LstmUnit(2, 3, context=4).double()

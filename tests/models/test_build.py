@@ -29,7 +29,7 @@ def config(**model) -> Config:
 @pytest.mark.parametrize(
     ("model", "millions"), [({"_target_": "nmt.models.RNNsearch"}, 80.40), (ENCDEC, 68.54)]
 )
-def test_the_papers_sizes_have_the_papers_parameters(model, millions):
+def test_paper_sizes_give_the_papers_parameter_counts(model, millions):
     """Counts parameters without biases, and without the rows of the two special symbols."""
     with torch.device("meta"):
         built = build_model(config(**PAPER | model), 30_002, 30_002)
@@ -51,7 +51,7 @@ def test_the_papers_sizes_have_the_papers_parameters(model, millions):
         ("Cosine", {"W_a": (7, 5), "U_a": (7, 9), "scoring.log_scale": (1,)}),
     ],
 )
-def test_what_a_scoring_compares(scoring, parameters):
+def test_scoring_functions_have_the_expected_projections(scoring, parameters):
     """Sizes: 5 for states, 9 for annotations, 7 for the projections of both."""
     target = {"_target_": f"nmt.layers.scoring.{scoring}"}
     built = make_attention(config(scoring=target).model, 9)
@@ -69,7 +69,7 @@ def test_what_a_scoring_compares(scoring, parameters):
         {"attention": {"_target_": "nmt.layers.LocalAttention", "window": 3}},
     ],
 )
-def test_a_network_is_built_with_the_model_or_alone(model):
+def test_build_network_equals_build_model(model):
     torch.manual_seed(2)
     within = build_model(config(**model), 11, 13).network
     torch.manual_seed(2)
@@ -98,14 +98,14 @@ def test_a_network_is_built_with_the_model_or_alone(model):
         ),
     ],
 )
-def test_what_cannot_be_built_is_refused_by_its_key(model, key):
+def test_refuses_bad_model_keys(model, key):
     with pytest.raises(InputError) as refused:
         build_model(config(**model), 11, 13)
     assert key in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_trusted_code_is_accepted():
+def test_trusted_targets_are_accepted():
     stored = {"scoring": {"_target_": "torch.nn.Identity"}}
     with pytest.raises(InputError, match=r"add trust=\[torch\.nn\]"):
         reject_untrusted_targets(stored, ["torchvision"])
@@ -118,13 +118,13 @@ def test_trusted_code_is_accepted():
 
 
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "x${oc.decode:1}"])
-def test_interpolations_in_a_checkpoint_are_refused(value):
+def test_refuses_interpolations_in_a_checkpoint(value):
     with pytest.raises(InputError, match=r"^logger\.tags\.1=.* may not hold interpolations"):
         reject_untrusted_targets({"logger": {"tags": ["a", value]}}, [])
 
 
 @pytest.mark.parametrize("end", ["setup", "teardown"])
-def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
+def test_graphs_are_dropped_before_and_after_fit(end):
     model = build_model(config(_target_="nmt.models.RNNsearch", graphs=True), 9, 9)
     model.graphs.rehearse = True
     model.training_step(collate([[3, 4, 0]], [[3, 4, 0]]), 0)["loss"].backward()
@@ -134,7 +134,7 @@ def test_graphs_are_dropped_at_both_ends_of_a_fit(end):
 
 
 @pytest.mark.parametrize("main", [True, False])
-def test_one_rank_alone_goes_on_with_the_sums_of_all(main):
+def test_only_rank_0_restores_sums_over_ranks(main):
     """A checkpoint contains sums over all ranks, so only one rank may restore them."""
     model = build_model(config(), 7, 9)
     model._trainer = SimpleNamespace(is_global_zero=main)

@@ -9,7 +9,7 @@ import torch
 from nmt.models.held_out_metrics import _attention_sums
 
 
-def test_sums_of_attention_leave_out_padding():
+def test_attention_metrics_exclude_padding():
     sources, targets = [4, 2, 7], [3, 5, 1]  # lengths, with </s>
     weights, expected = np.zeros((3, 5, 7)), np.zeros(4)
     draw = np.random.default_rng(1)

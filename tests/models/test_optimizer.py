@@ -34,7 +34,7 @@ def rates(rule: OptimizerConfig, updates: int, steps: int) -> list[float]:
     return found
 
 
-def test_adadelta_is_the_papers():
+def test_adadelta_equals_the_paper():
     """Zeiler (2012), algorithm 1, with rho = 0.95 and eps = 1e-6 (appendix B.2)."""
     rng = np.random.default_rng(2)
     start, gradients = rng.normal(size=(3, 4)), rng.normal(size=(6, 3, 4))
@@ -54,7 +54,7 @@ def test_adadelta_is_the_papers():
     np.testing.assert_allclose(parameter.detach().numpy(), x, rtol=1e-10)
 
 
-def test_adam_is_kingmas():
+def test_adam_equals_the_paper():
     options = {"betas": [0.8, 0.9], "eps": 1e-8}
     rule = OptimizerConfig(**ADAM, lr=0.01, options=options)
     rng = np.random.default_rng(3)
@@ -88,7 +88,7 @@ def test_adam_is_kingmas():
         ),
     ],
 )
-def test_schedules_of_a_hundred_updates(settings, shares):
+def test_learning_rate_schedules(settings, shares):
     found = rates(OptimizerConfig(lr=3.0, **settings), 100, 101)
     assert {update: found[update] / 3 for update in shares} == pytest.approx(shares)
 
@@ -103,13 +103,13 @@ def test_schedules_of_a_hundred_updates(settings, shares):
         ({"schedule": schedule("linear", power=2)}, "optimizer.schedule._target_=nmt.models.opt"),
     ],
 )
-def test_what_cannot_be_made_is_refused_by_its_key(settings, key):
+def test_refuses_bad_optimizer_keys(settings, key):
     with pytest.raises(InputError) as refused:
         make_optimizer([torch.nn.Parameter(torch.zeros(1))], OptimizerConfig(**settings), 10)
     assert str(refused.value).startswith(key)
 
 
-def test_a_linear_decay_needs_an_end():
+def test_linear_schedule_needs_max_steps():
     with pytest.raises(
         InputError, match=r"linear: needs the number of updates; set trainer\.max_steps or"
     ):
@@ -130,7 +130,7 @@ def make_model(scoring, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-3, 1e6])
-def test_the_gradient_is_scaled_to_the_norm(limit, monkeypatch):
+def test_gradient_is_clipped_to_the_norm(limit, monkeypatch):
     model, logged = make_model("Additive", monkeypatch)
     batch = collate([[4, 5, 0], [6, 0]], [[3, 0], [7, 8, 9, 0]], [0, 1])
     model.training_step(batch, 0)["loss"].backward()
@@ -147,7 +147,7 @@ def test_the_gradient_is_scaled_to_the_norm(limit, monkeypatch):
     assert not bool(model.finite)
 
 
-def test_the_loss_is_the_mean_over_sentences_of_summed_words(monkeypatch):
+def test_loss_is_the_mean_over_sentences(monkeypatch):
     model, _ = make_model("Dot", monkeypatch)
     pairs = [([4, 5, 0], [3, 0]), ([6, 0], [7, 8, 9, 0]), ([7, 7, 7, 0], [2, 2, 0])]
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], [0, 1, 2])
@@ -164,7 +164,7 @@ def test_the_loss_is_the_mean_over_sentences_of_summed_words(monkeypatch):
         ({}, torch.float64, False),
     ],
 )
-def test_adadelta_as_a_kernel(options, dtype, kernel):
+def test_fused_adadelta_is_chosen_if_supported(options, dtype, kernel):
     pytest.importorskip("triton")
     weights = [torch.nn.Parameter(torch.zeros(3, dtype=dtype))]
     made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1, True)
@@ -173,7 +173,7 @@ def test_adadelta_as_a_kernel(options, dtype, kernel):
 
 
 @pytest.mark.parametrize("target", ["torch.optim.Adam", "torch.optim.AdamW"])
-def test_another_optimizer_goes_on_at_the_update_of_a_checkpoint(target):
+def test_schedule_continues_with_another_optimizer(target):
     """The new settings are used. The state of the old optimizer is kept only if the class is the same."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     before = make_optimizer([parameter], OptimizerConfig(**ADAM, lr=0.5), 10)

@@ -49,7 +49,7 @@ def process(rank, world, folder, statistics, lengths):
     torch.distributed.destroy_process_group()
 
 
-def test_one_process():
+def test_bleu_by_length_in_one_process():
     pairs = corpus(80, seed=1)
     metric = ScoreByLength(edges=EDGES)
     statistics, lengths = tensors(pairs)
@@ -62,7 +62,7 @@ def test_one_process():
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 @pytest.mark.parametrize("world", [2, 3])
-def test_several_processes(tmp_path, world):
+def test_bleu_by_length_over_processes(tmp_path, world):
     pairs = corpus(80, seed=world)
     torch.multiprocessing.start_processes(
         process, (world, tmp_path, *tensors(pairs)), nprocs=world, start_method="fork"
@@ -75,7 +75,7 @@ def test_several_processes(tmp_path, world):
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_alignment_error_rate():
+def test_alignment_error_rate_metric():
     """The sums of `counts` are 20 predicted links, 18 sure links, 12 sure hits and 15 possible hits."""
     counts = [[9, 6, 5, 7, 2, 11], [4, 3, 1, 1, 0, 5], [0, 2, 0, 0, 3, 4], [7, 7, 6, 7, 1, 8]]
     metric = ScoreByLength("alignment_error_rate", 6, [])
@@ -85,7 +85,7 @@ def test_alignment_error_rate():
     assert metric.compute()["all"] == pytest.approx(1 - (12 + 15) / (20 + 18))
 
 
-def test_empty_and_no_match_buckets():
+def test_buckets_without_sentences_or_matches():
     pairs = [([], ["a"] * 5), (["b"] * 4, ["a"] * 15), (["a"] * 30, ["a"] * 30)]
     metric = ScoreByLength(edges=EDGES)
     metric.update(*tensors(pairs))
@@ -95,7 +95,7 @@ def test_empty_and_no_match_buckets():
     assert scores == pytest.approx(expected_scores(pairs), abs=1e-9)
 
 
-def test_counts_stay_exact_beyond_those_of_float32():
+def test_counts_are_exact_beyond_float32():
     metric = ScoreByLength(edges=[10])
     for row in (torch.full((1, 10), 2**24), torch.ones(1, 10, dtype=torch.int64)):
         metric.update(row, torch.tensor([3]))

@@ -54,7 +54,7 @@ def fit(model, data, folder, *callbacks, path=None):
 
 
 @pytest.mark.parametrize("graphs", [True, False])
-def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
+def test_resumed_run_keeps_kernels_and_graphs(graphs, parts, tmp_path, monkeypatch):
     """A resumed run does not measure again. Graphs pad batches, so another choice would draw other dropout masks."""
     data, make = parts
     fastest = Mock(return_value=Way(False, graphs))
@@ -74,7 +74,7 @@ def test_a_resumed_run_keeps_the_way(graphs, parts, tmp_path, monkeypatch):
     assert not all(torch.equal(other[name], weight) for name, weight in expected.items())
 
 
-def test_the_largest_batch_of_a_pool_is_captured_first(parts, tmp_path, monkeypatch):
+def test_largest_batch_is_captured_first(parts, tmp_path, monkeypatch):
     data, make = parts
     monkeypatch.setattr(base, "fastest_way", lambda network, words, ways: ways[0])
     model = make()
@@ -88,7 +88,7 @@ def test_the_largest_batch_of_a_pool_is_captured_first(parts, tmp_path, monkeypa
     assert len(captured) > 1
 
 
-def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
+def test_kernels_are_disabled_on_all_ranks_if_one_fails(parts, monkeypatch):
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
     for verdict in (True, False):
@@ -100,7 +100,7 @@ def test_all_ranks_do_without_kernels_that_one_cannot_use(parts, monkeypatch):
         assert backend_of(model.network).kernels == verdict
 
 
-def test_a_kernel_that_has_failed_is_not_tried_after_a_resume(parts, monkeypatch, caplog):
+def test_failed_kernel_stays_disabled_after_resume(parts, monkeypatch, caplog):
     """Only the network gives up its kernels. The optimizer keeps its own, so that updates stay identical to the bit."""
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)

@@ -105,13 +105,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_command_that_makes_it_again_names_the_folder_of_its_options(folder):
+def test_recorded_command_names_the_config_folder(folder):
     typed = [override for override in (*TINY, *TYPED) if not override.startswith("hydra.")]
     expected = ["python", "-m", "nmt.train", "--config-dir", "my_conf", *typed]
     assert shlex.split(results(folder / "run")["command"]) == expected
 
 
-def test_a_model_with_a_scoring_function(folder):
+def test_user_model_and_scoring_function(folder):
     content = results(folder / "run")
     assert (content["model"], content["scoring"]) == ("RNNmeansearch", "Bilinear")
     weights = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)["state_dict"]
@@ -122,7 +122,7 @@ def test_a_model_with_a_scoring_function(folder):
         assert all(sum(weights) == pytest.approx(1, abs=1e-3) for weights in row["weights"])
 
 
-def test_a_unit(folder):
+def test_user_unit(folder):
     """The unit never uses its reset gate, so the gate's matrix stays orthogonal, as initialised."""
     weights = torch.load(folder / "run/checkpoints/last.ckpt", weights_only=True)["state_dict"]
     gates = weights["network.decoder.unit.U_gates"].chunk(2)
@@ -130,14 +130,14 @@ def test_a_unit(folder):
     assert r < 1e-4 < z  # weight decay changes r slightly
 
 
-def test_a_data_set(folder):
+def test_user_data_set(folder):
     content = results(folder / "run")
     assert content["config"]["data"]["title"] == "ours"
     assert score(folder / "run", "mine", "bleu")["sentences"] == PAIRS["test"]
     assert content["train"]["epochs"] == pytest.approx(3 * 8 / PAIRS["train"])
 
 
-def test_a_score(folder):
+def test_user_score(folder):
     """The score is reported for the whole set and by length, with intervals."""
     common = words = 0
     for row in map(json.loads, (folder / "run/translations/mine.jsonl").open()):
@@ -151,7 +151,7 @@ def test_a_score(folder):
     assert logged.dropna().item() == pytest.approx(recall["value"])
 
 
-def test_an_optimizer_a_schedule_and_a_callback(folder):
+def test_user_optimizer_schedule_and_callback(folder):
     norms = json.loads((folder / "norms.json").read_text())
     assert len(norms) == 3
     assert min(norms) > 0
@@ -161,7 +161,7 @@ def test_an_optimizer_a_schedule_and_a_callback(folder):
     assert optimizer["param_groups"][0]["lr"] == pytest.approx(0)  # the end of the cosine schedule
 
 
-def test_the_checkpoint_is_read_if_all_of_it_is_trusted(folder):
+def test_checkpoint_with_user_code_needs_trust(folder):
     typed = ("checkpoint=run", "hydra.run.dir=again", *SILENT)
     ended = run("evaluate", *typed, cwd=folder)
     assert ended.code == 2

@@ -67,7 +67,7 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],
 )
-def test_keys_types_and_files(program, typed, named):
+def test_refuses_wrong_keys_types_and_files(program, typed, named):
     (program.folder / "x.ckpt").write_text("not a checkpoint")
     (program.folder / "stored.yaml").write_text("seed: 1\n")
     (program.folder / "data").mkdir(exist_ok=True)
@@ -87,7 +87,7 @@ def test_keys_types_and_files(program, typed, named):
         (b"", b"", "data.train: empty corpus"),
     ],
 )
-def test_malformed_text_is_named_by_file_and_line(program, source, target, named):
+def test_refuses_malformed_text_by_file_and_line(program, source, target, named):
     for name, content in (("a.en", source), ("a.fr", target)):
         (program.folder / name).write_bytes(content)
     ended = program("prepare", *TEXT.split(), *FILES.split())

@@ -9,7 +9,7 @@ from tests.helpers.processes import TINY
 TYPED = (*TINY, "trainer.max_steps=6", "trainer.val_check_interval=3")
 
 
-def test_a_training_typed_twice_gives_the_same_weights_and_scores(program):
+def test_same_command_gives_the_same_weights_and_scores(program):
     weights, tables = [], []
     for folder in ("first", "second"):
         ended = program("train", *TYPED, "seed=5", f"hydra.run.dir={folder}", figures=False)
@@ -24,7 +24,7 @@ def test_a_training_typed_twice_gives_the_same_weights_and_scores(program):
     assert tables[0].count("\n") > 20
 
 
-def test_another_seed_gives_other_weights(program):
+def test_another_seed_gives_other_scores(program):
     ended = program("train", *TYPED, "seed=6", "hydra.run.dir=third", figures=False)
     assert ended.code == 0, ended.err
     scores = [(program.folder / folder / "scores.csv").read_text() for folder in ("first", "third")]

@@ -29,9 +29,7 @@ def contents(folder):
         ("evaluate", "checkpoint=rnnsearch"),
     ],
 )
-def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
-    program, rnnsearch, typed
-):
+def test_refuses_to_write_into_a_finished_run(program, rnnsearch, typed):
     before = contents(rnnsearch)
     logged = {file: file.read_text() for file in rnnsearch.glob("*.log")}
     command, *words = typed
@@ -42,7 +40,7 @@ def test_another_command_does_not_write_into_the_folder_of_a_finished_run(
     assert {file: file.read_text() for file in logged} == logged
 
 
-def test_two_commands_never_work_in_one_folder(program):
+def test_refuses_a_second_command_in_a_run_folder(program):
     hook = "import time\nbefore('nmt.training.fit:build_model', 1, lambda: time.sleep(100))"
     first = program.start("nmt.train", *TYPED, "hydra.run.dir=shared", hook=hook)
     lock = program.folder / "shared/.lock"
@@ -61,7 +59,7 @@ def test_two_commands_never_work_in_one_folder(program):
     assert third.code == 0, third.err
 
 
-def test_results_are_written_last(program):
+def test_results_json_is_written_last(program):
     """If a run is killed before its last write, only results.json is missing."""
     typed = (*TYPED, "hydra.run.dir=cut")
     hook = "kill('nmt.evaluation.results:write', 1)"

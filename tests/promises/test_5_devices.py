@@ -42,7 +42,7 @@ def one(tmp_path_factory):
 
 
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 3])
-def test_ranks_make_the_updates_of_one_device(one, ranks):
+def test_ranks_give_the_results_of_one_device(one, ranks):
     folder, alone = one
     together = train(folder.parent / str(ranks), ranks)
     weights = [

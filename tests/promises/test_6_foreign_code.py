@@ -44,7 +44,7 @@ def checkpoint(tmp_path: Path):
     return path, torch.load(path, weights_only=True)
 
 
-def test_an_object_in_a_checkpoint_is_not_unpickled(checkpoint):
+def test_objects_in_a_checkpoint_are_not_unpickled(checkpoint):
     path, content = checkpoint
     content["nmt"]["extra"] = Payload()
     torch.save(content, path)
@@ -61,7 +61,7 @@ def test_an_object_in_a_checkpoint_is_not_unpickled(checkpoint):
         ("data", "batch_size", "many", "its configuration is refused"),
     ],
 )
-def test_the_configuration_of_a_checkpoint_is_checked(checkpoint, section, key, value, named):
+def test_refuses_a_bad_configuration_in_a_checkpoint(checkpoint, section, key, value, named):
     path, content = checkpoint
     content["hyper_parameters"]["config"][section][key] = value
     torch.save(content, path)
@@ -69,7 +69,7 @@ def test_the_configuration_of_a_checkpoint_is_checked(checkpoint, section, key, 
         read_checkpoint(path)
 
 
-def test_a_checkpoint_of_another_version_says_which(checkpoint):
+def test_refusal_names_the_version_of_the_checkpoint(checkpoint):
     path, content = checkpoint
     content["nmt"]["version"] = "9.1"
     content["hyper_parameters"]["config"]["data"]["mirror"] = "here"
@@ -91,7 +91,7 @@ def test_a_checkpoint_of_another_version_says_which(checkpoint):
         "torch.hub.load",
     ],
 )
-def test_a_class_that_a_checkpoint_names_is_not_made(checkpoint, load, target):
+def test_refuses_untrusted_classes_in_a_checkpoint(checkpoint, load, target):
     path, content = checkpoint
     content["hyper_parameters"]["config"]["model"]["scoring"] = {"_target_": target}
     torch.save(content, path)
@@ -100,7 +100,7 @@ def test_a_class_that_a_checkpoint_names_is_not_made(checkpoint, load, target):
     assert not RAN
 
 
-def test_a_class_that_is_trusted_by_name_is_taken(checkpoint):
+def test_accepts_trusted_classes_in_a_checkpoint(checkpoint):
     path, content = checkpoint
     content["hyper_parameters"]["config"]["model"]["scoring"] = {"_target_": f"{__name__}.Foreign"}
     torch.save(content, path)
@@ -108,7 +108,7 @@ def test_a_class_that_is_trusted_by_name_is_taken(checkpoint):
     assert found.config.model.scoring["_target_"] == f"{__name__}.Foreign"
 
 
-def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
+def test_trust_does_not_extend_to_imported_modules(checkpoint):
     path, content = checkpoint
     content["hyper_parameters"]["config"]["model"]["scoring"] = {
         "_target_": f"{__name__}.torch.load"
@@ -134,7 +134,7 @@ def test_no_name_of_a_trusted_module_leads_out_of_it(checkpoint):
         ),  # the user's configuration names the folder, too
     ],
 )
-def test_a_checkpoint_names_no_folder_outside_the_run(
+def test_refuses_folders_outside_the_run_in_a_checkpoint(
     checkpoint, monkeypatch, folder, own, typed, refused
 ):
     path, _ = checkpoint

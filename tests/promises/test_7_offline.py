@@ -33,7 +33,7 @@ def offline(program):
     return run
 
 
-def test_the_way_from_text_to_a_page(offline, program):
+def test_train_evaluate_translate_and_compare_work_offline(offline, program):
     tiny = [word for word in TINY if word != "logger=none"]
     assert len(tiny) < len(TINY)
     tiny += ["trainer.max_steps=2", "trainer.val_check_interval=2"]

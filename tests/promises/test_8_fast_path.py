@@ -21,13 +21,13 @@ def computed(recurrence, *kind, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_and_gradients_are_those_of_the_equations(kind):
+def test_fused_equals_the_plain_equations(kind):
     ours, theirs = computed("fused", *kind), computed("plain", *kind)
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("options", [{"unit": LstmUnit}, {"kind": LocalAttention}])
-def test_what_has_no_fast_path_takes_the_equations_with_one_warning(options, caplog):
+def test_unsupported_layers_use_the_plain_equations_with_one_warning(options, caplog):
     ours = computed("fused", **options)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     torch.testing.assert_close(ours, computed("plain", **options), rtol=1e-10, atol=1e-10)

@@ -15,7 +15,7 @@ from tests.helpers.produced import RNNSEARCH, results
 from tests.helpers.run_folders import make_run
 
 
-def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
+def test_results_name_the_command_and_the_commit(rnnsearch):
     found = results(rnnsearch)
     assert shlex.split(found["command"]) == ["python", "-m", "nmt.train", *RNNSEARCH]
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
@@ -25,7 +25,7 @@ def test_a_run_names_the_command_and_the_commit_that_made_it(rnnsearch):
     assert stored["version"] == found["versions"].get("rnnsearch", nmt.__version__)
 
 
-def test_every_interval_names_the_resampled_units(rnnsearch):
+def test_intervals_of_a_run_name_the_resampled_units(rnnsearch):
     table = nmt.scores([rnnsearch])
     with_interval = table.low.notna()
     assert with_interval.any()

@@ -40,7 +40,7 @@ def test_the_frame_has_the_scores_of_every_run(comparison: Comparison, runs: lis
     assert set(comparison.scores["run"]) == {run.label for run in runs}
 
 
-def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_path: Path) -> None:
+def test_no_unk_scores_use_common_sentences(tmp_path: Path) -> None:
     wide = read_run(make_run(tmp_path / "wide", pairs=90, kept=2))
     found = compare_finished([wide, narrow(wide, 2), narrow(wide, 5)], resamples=0)
     rows = [
@@ -54,7 +54,7 @@ def test_scores_without_unknown_words_are_of_the_sentences_that_all_cover(tmp_pa
     assert f"No UNK: {len(rows)} sentences covered by the shortlists" in found.notes["newstest"][0]
 
 
-def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: list) -> None:
+def test_pairs_are_tested_on_common_sentences(comparison: Comparison, runs: list) -> None:
     frame = comparison.differences.query("set == 'newstest'")
     tests = frame.query("score == 'bleu' and bucket == 'all'").set_index(["a", "b"])
     assert len(tests) == 6
@@ -67,7 +67,7 @@ def test_every_pair_is_tested_on_common_sentences(comparison: Comparison, runs: 
     assert set(frame.query("score == 'alignment_error_rate'")["a"]) == {second}
 
 
-def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> None:
+def test_missing_scores_are_computed_on_request(tmp_path: Path) -> None:
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
     runs = find_runs([tmp_path])
@@ -76,7 +76,7 @@ def test_scores_that_runs_lack_are_computed_when_asked_for(tmp_path: Path) -> No
     assert len(found.whole("newstest").query("score == 'ter'")) == 2
 
 
-def test_of_many_runs_the_best_are_compared_in_pairs(
+def test_only_the_best_of_many_runs_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (set_comparison, notes):

@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "0", pairs=60, kept=12)
 
 
-def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder, tmp_path):
+def test_figures_of_a_run_have_fixed_names_and_bytes(folder, tmp_path):
     run = read_run(folder)
     few = run.scores.query("score in ['bleu', 'nll_per_word']")
     comparison = compare_finished([replace(run, scores=few)], resamples=0)
@@ -45,7 +45,7 @@ def test_a_run_is_drawn_under_the_expected_names_and_again_byte_for_byte(folder,
     assert again.read_bytes() == files[-1].read_bytes()
 
 
-def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_path, monkeypatch):
+def test_figures_of_several_runs_with_captions(comparison, tmp_path, monkeypatch):
     """Each run with attention also gets a figure of four alignments."""
     monkeypatch.setattr("nmt.report.figures.save_figure", lambda figure, path, formats: [path])
     monkeypatch.setattr("nmt.report.figures.lengths_figure", lambda *given: None)
@@ -61,14 +61,14 @@ def test_figures_of_several_runs_are_drawn_with_captions_beside(comparison, tmp_
     assert captions[0].endswith("Search: beam size 12.")
 
 
-def test_a_picture_of_a_long_sentence_is_bounded(tmp_path):
+def test_heatmap_of_a_long_sentence_is_bounded(tmp_path):
     """Pictures are drawn in memory, so their size is limited for very long sentences."""
     long = row(["a"] * 220 + ["</s>"], ["b"] * 3 + ["</s>"])
     (file,) = save_figure(heatmap_figure(long), tmp_path / "h", ["png"])
     assert max(Image.open(file).size) < 6200
 
 
-def test_each_system_has_a_small_panel_before_the_others_in_grey(comparison, monkeypatch):
+def test_systems_figure_has_a_panel_per_system(comparison, monkeypatch):
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
     medians = curves.groupby("name")["value"].median().sort_values(ascending=False)
     figure = systems_figure(comparison, "newstest")
@@ -83,7 +83,7 @@ def test_each_system_has_a_small_panel_before_the_others_in_grey(comparison, mon
     assert curves_figure(comparison, "newstest").axes[0].get_title() == medians.index[0]
 
 
-def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison):
+def test_lengths_figure_has_bands_buckets_and_the_training_cap(comparison):
     figure = lengths_figure(comparison, "newstest")
     details = lengths_figure(comparison, "newstest", ["nll_per_word"])
     assert curves_figure(comparison, "newstest").axes[0].get_title() == "BLEU, all"
@@ -115,7 +115,7 @@ def test_a_figure_has_curves_with_bands_buckets_and_the_training_cap(comparison)
     assert "Vertical line: the longest training sentence." in words
 
 
-def test_a_control_cancels_what_is_hard_for_both(comparison):
+def test_curves_relative_to_a_control(comparison):
     control, other = comparison.groups
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu'").set_index("words")
     alone = {name: curves.query("kind == 'score' and name == @name") for name in (control, other)}
@@ -147,7 +147,7 @@ def test_heatmap_cells_are_square_and_grey_from_black_to_white():
     assert box.width * width / 4 == pytest.approx(box.height * height / 3)
 
 
-def test_text_is_shown_literally_in_every_format(tmp_path, recwarn):
+def test_text_is_literal_in_each_format(tmp_path, recwarn):
     """A character that no font has is drawn as a box, without a warning."""
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "_{a}", "\U0001f600", "a" * 300, "</s>"]
     written = row(words, ["Ж", "日本", "عربي", "\x00\x1b", "", "</s>"])
@@ -185,7 +185,7 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
     assert len(choose_four(rows[:2])) == 2
 
 
-def test_results_are_written_where_figures_and_page_fail(folder, monkeypatch, caplog):
+def test_results_are_written_even_if_figures_and_page_fail(folder, monkeypatch, caplog):
     written = []
     monkeypatch.setattr(publish.results, "write", lambda *given: written.append(given))
     monkeypatch.setattr(publish, "write_scores", lambda *given: None)
@@ -196,7 +196,7 @@ def test_results_are_written_where_figures_and_page_fail(folder, monkeypatch, ca
     assert "ZeroDivisionError" in error.exc_text
 
 
-def test_characters_without_a_font_are_reported_once_with_a_package(tmp_path, caplog, monkeypatch):
+def test_missing_fonts_are_reported_once(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr("nmt.report.style._installed_families", lambda: {"DejaVu Sans"})
     advise_font.cache_clear()
     weights = np.ones((1, 2)) / 2

@@ -39,7 +39,7 @@ def sentence() -> ScoredSentence:
     return ScoredSentence(["<b>", MARKUP], ["un", "&amp;"], "un &amp;", -1.5, weights=weights)
 
 
-def test_a_figure_is_one_picture_and_nothing_stays_open(sentence):
+def test_figure_is_displayed_once_and_closed(sentence):
     from matplotlib import pyplot
 
     shown = forms(nmt.plot_alignment(sentence))
@@ -49,7 +49,7 @@ def test_a_figure_is_one_picture_and_nothing_stays_open(sentence):
     assert struct.unpack(">II", picture[16:24]) > (200, 200)
 
 
-def test_a_sentence_is_html_with_its_text_escaped(sentence):
+def test_sentence_html_escapes_text(sentence):
     text, tags = text_of(forms(sentence)["text/html"])
     assert text.startswith(f"<b> {MARKUP}un &amp; −1.50")
     assert tags == {"div", "b", "small", "img"}
@@ -67,7 +67,7 @@ def test_sentences_html_shows_100_sentences_and_counts_the_rest(sentence):
     assert text.endswith("… and 1,200 more")
 
 
-def test_a_comparison_is_its_headline_curve_and_retention(tmp_path):
+def test_comparison_html_has_headline_curve_and_retention(tmp_path):
     runs = [make_run(tmp_path / name, model=name) for name in ("RNNencdec", "RNNsearch")]
     comparison = nmt.compare(runs, resamples=20)
     text, tags = text_of(forms(comparison)["text/html"])

@@ -22,13 +22,13 @@ def cell(table: Table, run: str, column: str) -> Cell:
     return found
 
 
-def test_numbers_as_people_read_them() -> None:
+def test_number_formats() -> None:
     values = [(1234567, 0), (-0.001, 2), (-1.5, 1), (None, 2)]
     texts = ["1\u202f234\u202f567", "0.00", "−1.5", "–"]
     assert [str(number(value, digits)) for value, digits in values] == texts
 
 
-def test_scores_are_those_of_the_frame_over_seeds_too(comparison: Comparison) -> None:
+def test_scores_table_equals_the_frame(comparison: Comparison) -> None:
     frame = comparison.whole("newstest").query("key == 'bleu'").set_index("run")
     label = comparison.runs[2].label
     shown = cell(result_tables.scores_table(comparison, "newstest"), label, "BLEU, all")
@@ -40,7 +40,7 @@ def test_scores_are_those_of_the_frame_over_seeds_too(comparison: Comparison) ->
     assert str(shown) == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
 
 
-def test_buckets_ascend(comparison: Comparison) -> None:
+def test_lengths_table_is_sorted(comparison: Comparison) -> None:
     table = result_tables.lengths_table(comparison, "newstest", ["bleu"]).frame
     assert list(table)[:4] == ["Run", "1-10", "11-20", "21-30"]
     frame = comparison.by_length("newstest").query("key == 'bleu' and bucket == '11-20'")
@@ -48,7 +48,7 @@ def test_buckets_ascend(comparison: Comparison) -> None:
     assert values == frame.set_index("run")["value"][table["Run"]].tolist()
 
 
-def test_the_headline_and_the_table_give_the_retention(comparison: Comparison) -> None:
+def test_headline_and_table_give_the_retention(comparison: Comparison) -> None:
     frame = comparison.retention.query("set == 'newstest' and name == 'RNNencdec-50'")
     kept = frame[frame["key"] == "bleu"].set_index("statistic")
     curve = comparison.curves.query("set == 'newstest' and key == 'bleu' and kind == 'score'")
@@ -75,7 +75,7 @@ def test_the_headline_and_the_table_give_the_retention(comparison: Comparison) -
     assert headline(compare_finished([FinishedRun("bare", {})]), "newstest") == ""
 
 
-def test_every_table_is_written_in_three_forms(comparison: Comparison, tmp_path: Path) -> None:
+def test_tables_are_written_in_three_formats(comparison: Comparison, tmp_path: Path) -> None:
     write_tables(comparison, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"differences.csv", "curves.csv", "retention.csv"} <= names
@@ -87,7 +87,7 @@ def test_every_table_is_written_in_three_forms(comparison: Comparison, tmp_path:
     assert "28.45" in text  # BLEU from the paper
 
 
-def test_text_of_a_stranger_stays_in_its_cell() -> None:
+def test_cells_escape_text() -> None:
     hostile = "a|b & 5 % <b>\n\\input{x} \x1b[31m"
     frame = pd.DataFrame({"Run": [hostile], "x_1": [Cell("1.0", "[0.5, 2.0]")]})
     table = Table("t", "A % title\nof two lines", frame, [hostile])
@@ -104,7 +104,7 @@ def test_text_of_a_stranger_stays_in_its_cell() -> None:
     assert "\\begin{tabular}{lr}" in latex
 
 
-def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
+def test_terminal_table_shows_the_set_with_the_fullest_buckets(
     comparison: Comparison, runs: list[FinishedRun]
 ) -> None:
     title, head, _, *rows = bleu_by_length(comparison).splitlines()
@@ -115,7 +115,7 @@ def test_the_terminal_has_bleu_by_length_on_the_set_with_the_fullest_buckets(
     assert bleu_by_length(compare_finished([FinishedRun("bare", {})])) == ""
 
 
-def test_the_papers_figures() -> None:
+def test_published_scores_are_those_of_the_paper() -> None:
     rows = result_tables.paper_table().frame.map(str).set_index("System")
     assert len(rows) == 6
     assert rows.loc["RNNsearch-50", ["BLEU all", "BLEU no UNK"]].tolist() == ["26.75", "34.16"]
@@ -126,7 +126,7 @@ def test_the_papers_figures() -> None:
     assert rows.loc["Moses", ["BLEU all", "Updates"]].tolist() == ["33.30", "–"]
 
 
-def test_training_and_settings_say_what_differs(runs: list[FinishedRun]) -> None:
+def test_training_and_settings_tables(runs: list[FinishedRun]) -> None:
     training = result_tables.training_table(runs)
     assert str(cell(training, runs[2].label, "Parameters")) == "2\u202f345\u202f678"
     settings = result_tables.settings_table(runs).frame.set_index("Key")

@@ -19,7 +19,7 @@ def run(label: str = "a", folder: str = "", **config: Any) -> FinishedRun:
     return FinishedRun(label, results, Path(folder) if folder else None)
 
 
-def test_jobs_come_in_the_order_of_their_numbers_without_unfinished_ones(tmp_path: Path) -> None:
+def test_find_runs_sorts_jobs_and_skips_unfinished(tmp_path: Path) -> None:
     for number in (10, 2):
         make_run(tmp_path / str(number), seed=number, pairs=20, kept=2)
     (tmp_path / "3" / ".hydra").mkdir(parents=True)
@@ -27,7 +27,7 @@ def test_jobs_come_in_the_order_of_their_numbers_without_unfinished_ones(tmp_pat
     assert [run.folder.name for run in runs if run.folder] == ["2", "10"]
 
 
-def test_jobs_in_nested_folders_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+def test_labels_use_paths_for_nested_folders(tmp_path: Path) -> None:
     for model in ("RNNsearch", "RNNencdec"):
         for seed in (1, 2):
             folder = make_run(tmp_path / model / f"seed-{seed}", model=model, pairs=20, kept=2)
@@ -39,7 +39,7 @@ def test_jobs_in_nested_folders_are_told_apart_by_their_paths(tmp_path: Path) ->
     assert len(set(labels)) == 4
 
 
-def test_labels_have_what_differs() -> None:
+def test_labels_show_differences() -> None:
     alike = [
         run(seed=1, optimizer={"lr": 0.1}, size={"hidden": 1}),
         run(seed=2, optimizer={"lr": 0.1}, size={"hidden": 1}),
@@ -64,12 +64,12 @@ def test_labels_have_what_differs() -> None:
         ("evaluation", ({"scores": ["bleu"]}, {"scores": ["ter"]}), 1),
     ],
 )
-def test_groups_differ_by_more_than_seed_and_machine(key: str, values: Any, groups: int) -> None:
+def test_groups_ignore_seed_and_machine(key: str, values: Any, groups: int) -> None:
     runs = [run(**{"seed": n, key: value}) for n, value in enumerate(values)]
     assert len(grouped(label_apart(runs))) == groups
 
 
-def test_runs_on_other_text_are_another_group() -> None:
+def test_groups_separate_runs_on_different_text() -> None:
     for text, groups in (("same", 1), ("corrected", 2)):
         runs = [run(seed=1), run(seed=2)]
         for each, training in zip(runs, ("same", text), strict=True):
@@ -77,7 +77,7 @@ def test_runs_on_other_text_are_another_group() -> None:
         assert len(grouped(label_apart(runs))) == groups
 
 
-def test_test_sets_of_other_text_get_names_of_their_own(tmp_path: Path) -> None:
+def test_test_sets_of_different_text_are_renamed(tmp_path: Path) -> None:
     """Texts that differ only in spaces, as after tokenisation, count as the same text."""
     changes = (lambda w: w, lambda w: w.replace(".", " ."), lambda w: w[::-1])
     runs = []
@@ -92,7 +92,7 @@ def test_test_sets_of_other_text_get_names_of_their_own(tmp_path: Path) -> None:
     assert len(runs[2].alignments("newstest-2")) == 2
 
 
-def test_a_broken_file_is_named_with_its_line(tmp_path: Path) -> None:
+def test_refuses_a_broken_file_by_line(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", pairs=5, kept=2)
     found = read_run(folder)
     (folder / "translations/newstest.jsonl").write_text("{\n")

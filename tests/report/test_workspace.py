@@ -11,7 +11,7 @@ from nmt.report.comparison import Comparison
 from nmt.utils.errors import InputError, RunError
 
 
-def test_panels_show_what_runs_log(comparison: Comparison) -> None:
+def test_panels_show_logged_values(comparison: Comparison) -> None:
     pytest.importorskip("wandb_workspaces.workspaces")
     built = workspace.build_workspace("team/nmt", comparison)
     panels = {section.name: section.panels for section in built.sections}
@@ -25,7 +25,7 @@ def test_panels_show_what_runs_log(comparison: Comparison) -> None:
     built._to_model()  # builds the request that `save` would send
 
 
-def test_what_wandb_refuses_is_one_line(
+def test_wandb_errors_are_one_line(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: object) -> None:
@@ -36,7 +36,7 @@ def test_what_wandb_refuses_is_one_line(
         workspace.save_workspace("team/nmt", comparison, tmp_path)
 
 
-def test_projects_and_logins_are_checked_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_and_login_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspace, "need", lambda *names: None)
     monkeypatch.setattr(workspace, "has_wandb_key", lambda: False)
     for text in ("nmt", "a/b/c"):

@@ -34,7 +34,7 @@ OPTIONS = (
     ("forbid_unknown", "options", "beam"),
     [*product([False], OPTIONS, [1, 3]), *product([True], OPTIONS[:3], [2]), (False, {}, 12)],
 )
-def test_finds_what_the_reference_search_finds(forbid_unknown, options, beam):
+def test_beam_search_equals_a_reference_search(forbid_unknown, options, beam):
     source, mask = pad(SOURCES)
     for seed, sharpness, vocabulary in ((7, 1.5, 11), (4, 3.0, 301)):
         model = TinyModel(vocabulary, seed=seed, sharpness=sharpness)
@@ -52,14 +52,14 @@ def test_finds_what_the_reference_search_finds(forbid_unknown, options, beam):
 
 @pytest.mark.parametrize("attentive", [True, False])
 @pytest.mark.parametrize("state_input", ["previous", "current"])
-def test_searches_the_layers_of_the_project(attentive, state_input):
+def test_beam_search_of_a_network(attentive, state_input):
     model = layered_model(attentive, state_input)
     chosen = settings(beam_size=4, nbest=4)
     for sentence, found in zip(SOURCES, beam_search(model, *pad(SOURCES), chosen), strict=True):
         assert_same(found, reference_search(model, torch.tensor(sentence), chosen))
 
 
-def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
+def test_beam_shrinks_with_each_finished_hypothesis():
     # Probabilities after any word: </s> .5, word 2 .25, word 3 .125, word 4 .125, <unk> 0.
     table = torch.tensor([[0.5, 1e-30, 0.25, 0.125, 0.125]] * 5, dtype=torch.float64).log()
     model = TableModel(table)
@@ -76,7 +76,7 @@ def test_a_finished_hypothesis_narrows_the_beam_and_done_sentences_leave():
     assert greedy_like.hypotheses == [1]
 
 
-def test_sentences_leave_the_batch_as_they_end():
+def test_finished_sentences_leave_the_batch():
     model = TinyModel(seed=2)
     beam_search(model, *pad(SOURCES), settings(beam_size=5, nbest=5))
     assert model.sentences[0] == 5
@@ -85,7 +85,7 @@ def test_sentences_leave_the_batch_as_they_end():
     assert model.sentences[3] < 5  # the sentence without words takes at most three steps
 
 
-def test_step_limit_counts_source_symbols_with_their_end():
+def test_max_ratio_counts_source_symbols():
     never = torch.zeros(6, 6, dtype=torch.float64)
     never[:, END] = -1e9
     [[found]] = beam_search(
@@ -94,7 +94,7 @@ def test_step_limit_counts_source_symbols_with_their_end():
     assert (len(found.tokens), found.finished) == (6, False)
 
 
-def test_end_waits_for_the_smallest_number_of_words():
+def test_min_ratio_delays_the_end_symbol():
     always = torch.zeros(6, 6, dtype=torch.float64)
     always[:, END] = 50
     chosen = settings(beam_size=2, min_ratio=0.5)
@@ -123,7 +123,7 @@ def test_ties_go_to_the_lower_word_index(dtype, beam):
         )
 
 
-def test_equally_good_translations_are_ordered_by_their_words():
+def test_equal_scores_are_ordered_by_words():
     """Word 3 has a logit of -1, and so has </s> after word 5. So both translations are equally probable."""
     table = torch.full((6, 6), -1e4, dtype=torch.float64)
     table[END, 5], table[END, 3] = 0.0, -1.0
@@ -140,13 +140,13 @@ def test_equally_good_translations_are_ordered_by_their_words():
     assert found(1) == [first]
 
 
-def test_no_hypothesis_where_no_word_is_allowed():
+def test_no_hypothesis_if_no_word_is_allowed():
     model = TableModel(torch.zeros(2, 2, dtype=torch.float64))  # only </s> and <unk>
     chosen = settings(beam_size=2, min_ratio=1.0, max_ratio=1.0)
     assert beam_search(model, *pad([[1, 1, END]]), chosen, forbid_unknown=True) == [[]]
 
 
-def test_length_penalty_divides_by_the_symbols_written():
+def test_length_penalty_divides_by_length():
     # Probabilities: .3 for "</s>", .7 * .4 = .28 for "2 </s>", less for longer hypotheses.
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
     table[END] = torch.tensor([0.3, 1e-30, 0.7])
@@ -160,7 +160,7 @@ def test_length_penalty_divides_by_the_symbols_written():
     assert long.log_probability == pytest.approx(torch.tensor(0.28).log().item())
 
 
-def test_broken_weights_are_a_failure():
+def test_nan_weights_raise_an_error():
     with pytest.raises(RunError, match="NaN"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
 
@@ -181,7 +181,7 @@ class Casts(TorchDispatchMode):
 
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("kept", [True, False])  # whether autocast caches casts (Lightning: False)
-def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
+def test_weights_are_cast_once(kept, outside):
     net = layered_model(True, "current").float()
     source, mask = pad(SOURCES)
     with outside(), torch.autocast("cpu", torch.bfloat16, cache_enabled=kept):
@@ -192,7 +192,7 @@ def test_a_weight_is_cast_once_and_not_at_every_step(kept, outside):
     assert casts.count == 1
 
 
-def test_an_open_hypothesis_may_overtake_at_the_last_step():
+def test_open_hypothesis_can_win_at_the_last_step():
     """The best hypothesis has an improbable first word; its later words are certain.
 
     At the second step its log p / length is -3.33 / 2, worse than `</s>` (-1.2). At the end it is -3.33 / 9.

@@ -24,7 +24,7 @@ def brute_force(logits, totals, widths, forbidden):
 @pytest.mark.parametrize("vocabulary", [2, 5, 31, 256, 301])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", ["smooth", "steps", "flat", "shifted"])
-def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
+def test_best_continuations_are_kept(vocabulary, dtype, shape):
     draw = torch.Generator().manual_seed(vocabulary)
     logits = torch.randn(3, 4, vocabulary, generator=draw) * 3
     if shape == "steps":  # many ties
@@ -49,7 +49,7 @@ def test_keeps_the_best_of_all_continuations(vocabulary, dtype, shape):
         np.testing.assert_allclose([each[0] for each in kept], [each[0] for each in best], 1e-6)
 
 
-def test_a_word_is_offered_once_where_stripes_overlap():
+def test_overlapping_stripes_offer_a_word_once():
     """The 300 words are divided into 16 stripes of 19 words, so four words are in two stripes."""
     logits = torch.full((1, 1, 300), -30.0)
     logits[0, 0, 281:285] = torch.tensor([4.0, 3.0, 2.0, 1.0])
@@ -58,7 +58,7 @@ def test_a_word_is_offered_once_where_stripes_overlap():
     assert sorted(set(found.words[0].tolist())) == sorted(found.words[0].tolist())
 
 
-def test_certain_words_never_gain_probability():
+def test_log_probabilities_never_exceed_zero():
     logits = torch.zeros(1, 1, 5000)
     logits[0, 0, 7] = 200.0
     found = best_continuations(logits, np.zeros((1, 1)), np.array([1]), {})
@@ -66,7 +66,7 @@ def test_certain_words_never_gain_probability():
 
 
 @pytest.mark.parametrize("word", [0, 282])
-def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
+def test_forbidden_word_needs_no_full_ranking(monkeypatch, word):
     """The maximum of a forbidden word's cell is taken over the cell's other words, without ranking all words."""
     monkeypatch.delattr(candidates, "_rank_all_words")
     logits = torch.randn(2, 3, 300, generator=torch.Generator().manual_seed(1))
@@ -79,7 +79,7 @@ def test_a_forbidden_word_costs_no_ranking_of_all_words(monkeypatch, word):
 
 
 @pytest.mark.parametrize("word", [0, 282])
-def test_a_forbidden_word_keeps_its_probability(word):
+def test_forbidden_word_keeps_its_probability(word):
     """Word 282 is in two stripes. Other words get the log-probability -200, which must not overflow."""
     logits = torch.zeros(1, 2, 300)
     logits[:, :, word] = 200.0

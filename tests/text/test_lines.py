@@ -31,7 +31,7 @@ LINES = ["déjà vu", "zwei\u2028Zeilen\x85?", "", "alone\rhere", "\ufeffno end 
 
 
 @pytest.mark.parametrize("format_name", COMPRESS)
-def test_only_line_feeds_end_lines_of_any_format(tmp_path: Path, format_name: str) -> None:
+def test_only_line_feeds_end_lines(tmp_path: Path, format_name: str) -> None:
     """The format is detected from the first bytes. The file has two members, as after `cat a.gz b.gz`."""
     compress = COMPRESS[format_name]
     path = tmp_path / "text"
@@ -52,7 +52,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_other_content_is_refused_by_file_and_line(tmp_path: Path, case: str) -> None:
+def test_refuses_content_that_is_not_utf8_by_line(tmp_path: Path, case: str) -> None:
     content, message = REFUSED[case]
     path = tmp_path / "text.en"
     path.write_bytes(content)
@@ -61,14 +61,14 @@ def test_other_content_is_refused_by_file_and_line(tmp_path: Path, case: str) ->
 
 
 @pytest.mark.parametrize("case", ["Latin-1", "NUL", "UTF-16"])
-def test_streams_are_refused_as_files_are(case: str) -> None:
+def test_streams_are_refused_like_files(case: str) -> None:
     content, message = REFUSED[case]
     numbered = enumerate(io.BytesIO(content), 1)
     with pytest.raises(InputError, match=rf"input{message}"):
         _ = [decode_line(raw, "input", number) for number, raw in numbered]
 
 
-def test_parallel_files_stay_in_step(tmp_path: Path) -> None:
+def test_parallel_files_must_have_equal_line_counts(tmp_path: Path) -> None:
     left, right, longer = (tmp_path / name for name in ("left", "right", "longer"))
     left.write_text("a\nb\nc\n")
     right.write_text("1\n2\n3\n")
@@ -81,7 +81,7 @@ def test_parallel_files_stay_in_step(tmp_path: Path) -> None:
         list(read_parallel([longer, left]))
 
 
-def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
+def test_refuses_missing_files_and_folders_by_key(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(InputError, match=rf"^score\.source: no such file: {path}$"):
             check_file(path, "score.source")
@@ -93,7 +93,7 @@ def test_missing_file_and_folder_are_refused_by_key(tmp_path: Path) -> None:
     most=st.integers(1, 5),
     ended=st.booleans(),
 )
-def test_all_lines_come_in_order(lines, most, ended):
+def test_lines_keep_their_order(lines, most, ended):
     ended = ended or not lines or not lines[-1]  # if False, the last line has no line feed
     content = "\n".join([*lines, *[""] * ended]).encode() if lines else b""
     batches = list(batches_of_lines(io.BytesIO(content), most))
@@ -101,13 +101,13 @@ def test_all_lines_come_in_order(lines, most, ended):
     assert [line for batch in batches for line in batch] == lines
 
 
-def test_ends_of_lines_and_the_byte_order_mark_are_dropped():
+def test_line_ends_and_byte_order_mark_are_dropped():
     content = "\ufeffa cat\r\n\ufeffb".encode()
     found = [line for batch in batches_of_lines(io.BytesIO(content), 5) for line in batch]
     assert found == ["a cat", "\ufeffb"]
 
 
-def test_lines_before_one_that_is_not_utf8_are_handed_on():
+def test_lines_before_invalid_utf8_are_returned():
     batches = batches_of_lines(io.BytesIO(b"a\nb\nc\nd\xff\ne\n"), 2)
     assert next(batches) == ["a", "b"]
     assert next(batches) == ["c"]
@@ -116,7 +116,7 @@ def test_lines_before_one_that_is_not_utf8_are_handed_on():
 
 
 @pytest.mark.timeout(60)
-def test_a_line_does_not_wait_for_the_next():
+def test_lines_are_returned_as_they_arrive():
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as typed:
         batches = batches_of_lines(stream, 100)

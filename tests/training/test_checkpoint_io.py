@@ -28,7 +28,7 @@ def content(step, **more):
     }
 
 
-def test_one_file_for_each_moment(tmp_path):
+def test_equal_checkpoints_share_one_file(tmp_path):
     writer = AtomicCheckpointIO()
     best = tmp_path / "best.ckpt"
     last = tmp_path / "last.ckpt"
@@ -43,7 +43,7 @@ def test_one_file_for_each_moment(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"best.ckpt", "last.ckpt", "other.ckpt"}
 
 
-def test_a_file_system_without_links(tmp_path, monkeypatch):
+def test_checkpoints_without_hard_links(tmp_path, monkeypatch):
     def refuse(*names):
         raise OSError("operation not supported")
 
@@ -88,7 +88,7 @@ def _write_until_full(disk):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system in a user namespace")
-def test_a_full_disk_is_named_with_the_file(tmp_path):
+def test_full_disk_error_names_the_file(tmp_path):
     process = multiprocessing.get_context("fork").Process(
         target=_write_until_full, args=(tmp_path,)
     )

@@ -43,7 +43,7 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
     )
 
 
-def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
+def test_lightning_trainer_fits_resumes_and_tests(parts, tmp_path, recwarn):
     data, make = parts
     # Update 8 is in the second epoch.
     kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=8, save_top_k=-1)
@@ -71,7 +71,7 @@ def test_it_trains_resumes_tests_and_translates(parts, tmp_path, recwarn):
     assert not [text for text in messages if "overridden" in text or "resumable" in text]
 
 
-def test_training_and_validation_log_through_lightning(parts, tmp_path):
+def test_metrics_are_logged_through_lightning(parts, tmp_path):
     data, make = parts
     made = trainer(tmp_path, max_steps=4, val_check_interval=4, log_every_n_steps=2)
     made.fit(make(), data)

@@ -42,7 +42,7 @@ def whole_bleu(run: FinishedRun) -> float:
     return float(rows[rows["from"].isna()]["value"].item())
 
 
-def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
+def test_curves_and_summary_equal_the_scores(finished: Any) -> None:
     comparison, _ = finished
     (run,) = comparison.runs
     rows = length_curves(comparison)
@@ -64,7 +64,7 @@ def test_curves_and_summary_are_the_scores_of_the_run(finished: Any) -> None:
     assert summary["best/bleu"] == 27.2
 
 
-def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) -> None:
+def test_csv_logger_gets_scores_and_curves(finished: Any, tmp_path: Path) -> None:
     comparison, figures = finished
     (run,) = comparison.runs
     logger = CSVLogger(tmp_path, name="", version="")
@@ -77,7 +77,7 @@ def test_csv_has_the_scores_and_a_row_a_bucket(finished: Any, tmp_path: Path) ->
     }
 
 
-def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path) -> None:
+def test_tensorboard_gets_scores_curves_and_figures(finished: Any, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -97,7 +97,7 @@ def test_tensorboard_has_scores_curves_and_figures(finished: Any, tmp_path: Path
     assert {f"figures/{figures[0].stem}", "valid/alignment/1", "valid/alignment/2"} <= {*images}
 
 
-def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
+def test_wandb_gets_curves_tables_figures_and_page(
     finished: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wandb = pytest.importorskip("wandb")
@@ -132,7 +132,9 @@ def test_an_offline_wandb_run_has_curves_tables_pictures_and_page(
     assert kept.read_bytes() == page.read_bytes()
 
 
-def test_a_logger_that_fails_stops_nothing(finished: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_logger_does_not_stop_the_run(
+    finished: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     class Broken(CSVLogger):
         def log_metrics(self, *given: Any, **named: Any) -> None:
             raise ConnectionError("no route")

@@ -31,14 +31,14 @@ TYPED = ("regime=tiny", "trainer=cpu")
 @pytest.mark.parametrize(
     "monitor", ["step", "epoch", "lr-Adadelta", "train/loss", "valid/loss", None]
 )
-def test_names_that_lightning_knows_may_be_monitored(monitor: str | None) -> None:
+def test_monitors_may_be_any_name_lightning_knows(monitor: str | None) -> None:
     trainer: Any = SimpleNamespace(callback_metrics={"valid/loss": torch.tensor(1.0)})
     check = CheckMonitors({"best": {"monitor": monitor}, "wrong": {"monitor": "valid/los"}})
     with pytest.raises(InputError, match=r"callbacks\.wrong\.monitor=valid/los: .* valid/loss"):
         check.on_sanity_check_end(trainer, trainer)
 
 
-def test_arguments_are_lightnings_own(composer, tmp_path):
+def test_trainer_gets_lightnings_arguments(composer, tmp_path):
     config = load(
         composer(
             *TYPED,
@@ -69,7 +69,7 @@ def test_arguments_are_lightnings_own(composer, tmp_path):
         ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
     ],
 )
-def test_wrong_keys_are_named(composer, tmp_path, typed, said):
+def test_refuses_wrong_trainer_and_callback_keys(composer, tmp_path, typed, said):
     def make(config):
         make_trainer(config.trainer, tmp_path)
         make_callbacks(config.callbacks, tmp_path)
@@ -78,7 +78,7 @@ def test_wrong_keys_are_named(composer, tmp_path, typed, said):
         make(load(composer(*TYPED, typed)))
 
 
-def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
+def test_callbacks_keep_best_and_last_checkpoint(composer, tmp_path):
     best, last = make_callbacks(load(composer(*TYPED)).callbacks, tmp_path)
     assert isinstance(best, ModelCheckpoint)
     assert (best.monitor, best.mode, best.filename) == ("valid/nll_per_word", "min", "best")
@@ -87,7 +87,7 @@ def test_two_checkpoints_are_kept_best_first(composer, tmp_path):
     assert {each.dirpath for each in (best, last)} == {str(tmp_path / "checkpoints")}
 
 
-def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
+def test_monitors_of_bleu_use_mode_max(composer, tmp_path):
     typed = ("callbacks=[early_stopping,ema]", "callbacks.best.monitor=valid/bleu")
     made = make_callbacks(load(composer(*TYPED, *typed)).callbacks, tmp_path)
     watching = {type(each): each.mode for each in made if getattr(each, "monitor", None)}
@@ -104,12 +104,12 @@ def test_what_watches_bleu_waits_for_it_to_rise(composer, tmp_path):
         ("/mine.py", True),
     ],
 )
-def test_notes_of_callbacks_and_of_ones_own_code_are_shown(file, kept):
+def test_log_filter_keeps_notes_of_callbacks_and_user_code(file, kept):
     path = str(Path(pl.__file__).parent / file)
     assert is_asked_for(logging.LogRecord("", logging.INFO, path, 1, "", (), None)) is kept
 
 
-def test_loggers_are_lightnings_own(composer, tmp_path, monkeypatch):
+def test_loggers_get_lightnings_arguments(composer, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_TAGS", "first, second")
     monkeypatch.setenv("WANDB_NAME", "mine")
     monkeypatch.setenv("WANDB_RUN_GROUP", "all")
@@ -141,7 +141,7 @@ def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
         make_loggers(load(composer(*TYPED, "logger.wandb.offline=false")), tmp_path)
 
 
-def test_every_batch_of_every_rank_has_random_numbers_of_its_own():
+def test_seeds_differ_by_batch_and_rank():
     module = pl.LightningModule()
 
     def draw(seed: int, batch: int, rank: int) -> float:
@@ -171,7 +171,7 @@ def test_heatmaps_of_all_ranks_are_logged_in_order(monkeypatch):
     assert heatmaps.rows == []
 
 
-def test_the_reason_of_an_early_end():
+def test_stop_reason_names_the_callback():
     stopping = EarlyStopping("valid/bleu", patience=3)
     trainer: Any = SimpleNamespace(callbacks=[stopping])
     assert stop_reason(trainer) == "a callback has set trainer.should_stop"
@@ -187,9 +187,7 @@ def test_the_reason_of_an_early_end():
         ("", "LightningEnvironment"),
     ],
 )
-def test_only_srun_starts_the_ranks_of_a_slurm_job(
-    composer, tmp_path, monkeypatch, step, environment
-):
+def test_slurm_environment_only_under_srun(composer, tmp_path, monkeypatch, step, environment):
     """If srun has not started the ranks, Lightning starts them, as outside SLURM."""
     job = {"JOB_ID": "7", "NTASKS": "4", "NTASKS_PER_NODE": "4", "STEP_ID": step}
     for name, value in {**job, "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():

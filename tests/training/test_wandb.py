@@ -44,7 +44,7 @@ def rows(folder: Path) -> list[dict]:
 
 
 @pytest.mark.slow
-def test_no_row_of_ones_own_callbacks_is_lost(tmp_path):
+def test_wandb_keeps_all_rows_of_user_callbacks_after_a_kill(tmp_path):
     (tmp_path / "own.py").write_text(CALLBACKS)
     typed = (
         "+experiment=rnnsearch50",

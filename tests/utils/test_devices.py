@@ -50,7 +50,7 @@ MACHINES = [
 
 
 @pytest.mark.parametrize(("have", "accelerator", "reason"), MACHINES)
-def test_what_is_chosen(have, accelerator, reason, monkeypatch):
+def test_device_and_precision_choices(have, accelerator, reason, monkeypatch):
     machine(monkeypatch, **have)
     assert devices.resolve_accelerator("auto") == accelerator
     assert devices.resolve_accelerator("cpu") == "cpu"
@@ -65,7 +65,7 @@ def test_what_is_chosen(have, accelerator, reason, monkeypatch):
         assert reason_for_cpu("auto", torch.device("cpu")) == f", {devices.why_no_gpu()}"
 
 
-def test_the_cpu_is_chosen_without_touching_the_gpu(monkeypatch):
+def test_cpu_choice_does_not_initialise_cuda(monkeypatch):
     """A CUDA context would take time, and memory that another process may need."""
     machine(monkeypatch, cuda=True, fault=AssertionError("the GPU was used"))
     assert devices.resolve_accelerator("cpu") == "cpu"
@@ -75,17 +75,17 @@ def test_the_cpu_is_chosen_without_touching_the_gpu(monkeypatch):
 
 
 @pytest.mark.parametrize("precision", ["16-mixed", "16-true", "16", 16])
-def test_float16_is_refused(precision):
+def test_refuses_float16(precision):
     with pytest.raises(InputError, match=r"^trainer\.precision=16.*: type bf16-mixed or 32-true"):
         devices.resolve_precision(precision, "cpu")
 
 
-def test_apples_gpus_are_refused():
+def test_refuses_apple_gpus():
     with pytest.raises(InputError, match=r"^trainer\.accelerator=mps: .* type cpu, or auto"):
         devices.resolve_accelerator("mps")
 
 
-def test_windows_ends_with_a_line():
+def test_windows_is_refused_in_one_line():
     code = "import sys; sys.platform = 'win32'; import nmt"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
@@ -95,7 +95,7 @@ def test_windows_ends_with_a_line():
     assert "Linux and macOS" in ended.stderr
 
 
-def test_strategies():
+def test_strategy_choices():
     plain, short = make_strategy("ddp"), make_strategy("ddp_bf16")
     assert plain._ddp_kwargs == short._ddp_kwargs == {"gradient_as_bucket_view": True}
     assert plain._ddp_comm_hook is None

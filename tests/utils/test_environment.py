@@ -16,7 +16,7 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_commit_of_a_package(tmp_path):
+def test_commit_of_a_package(tmp_path):
     package, copied = tmp_path / "package", tmp_path / "copied"
     for folder in (package, copied):
         folder.mkdir()

@@ -13,7 +13,7 @@ from nmt.utils.errors import InputError
 from nmt.utils.files import locked, matching, sha256, write_atomically, write_json, write_text
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path):
+def test_write_replaces_a_file_atomically(tmp_path: Path):
     path = tmp_path / "new/folder/a"
     write_text(path, "old")
     seen = []
@@ -29,7 +29,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path):
 
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
-def test_an_error_leaves_the_old_file(tmp_path: Path, monkeypatch, function):
+def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch, function):
     path = tmp_path / "a"
     write_text(path, "old")
 
@@ -43,14 +43,14 @@ def test_an_error_leaves_the_old_file(tmp_path: Path, monkeypatch, function):
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
-def test_what_a_killed_writer_left_is_overwritten(tmp_path: Path):
+def test_write_overwrites_a_partial_file(tmp_path: Path):
     (tmp_path / ".a.partial").write_text("a long and useless beginning")
     write_text(tmp_path / "a", "é")
     assert (tmp_path / "a").read_bytes() == "é".encode()
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
-def test_text_and_data(tmp_path: Path):
+def test_write_text_and_json(tmp_path: Path):
     write_text(tmp_path / "a", "lone \ud800")
     assert (tmp_path / "a").read_text() == "lone ?"
     write_json(tmp_path / "b", {"ü": [1.5, None]})
@@ -62,7 +62,7 @@ def test_text_and_data(tmp_path: Path):
     assert sha256(tmp_path / "c") == empty
 
 
-def test_a_folder_that_cannot_be_synced_holds_files(tmp_path: Path, monkeypatch):
+def test_write_works_without_folder_fsync(tmp_path: Path, monkeypatch):
     """On SMB and some FUSE file systems, fsync of a folder fails."""
     sync = os.fsync
 
@@ -76,13 +76,13 @@ def test_a_folder_that_cannot_be_synced_holds_files(tmp_path: Path, monkeypatch)
     assert (tmp_path / "a").read_text() == "new"
 
 
-def test_every_user_may_lock_a_shared_folder(tmp_path: Path):
+def test_lock_file_is_writable_by_all_users(tmp_path: Path):
     with locked(tmp_path / "shared", "output"):
         pass
     assert stat.S_IMODE((tmp_path / "shared/.lock").stat().st_mode) == 0o666
 
 
-def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path):
+def test_refuses_a_folder_that_cannot_be_locked(tmp_path: Path):
     (tmp_path / "file").touch()
     (tmp_path / "shared/.lock").mkdir(parents=True)
     for name in ("file", "shared"):
@@ -93,14 +93,14 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path):
             pass
 
 
-def test_errors_of_the_work_in_a_locked_folder_stay(tmp_path: Path):
+def test_errors_inside_a_lock_are_kept(tmp_path: Path):
     with pytest.raises(FileNotFoundError), locked(tmp_path, "output"):
         (tmp_path / "missing").read_text()
     with locked(tmp_path, "output"):
         pass
 
 
-def test_globs_below_folders_with_brackets_and_in_the_home_folder(tmp_path: Path, monkeypatch):
+def test_matching_expands_globs_below_brackets_and_home(tmp_path: Path, monkeypatch):
     folder = tmp_path / "[corpus]"
     for name in ("b", "a"):
         write_text(folder / name / "run", name)

@@ -18,7 +18,7 @@ def two_cores(monkeypatch):
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
 
 
-def test_results_come_in_order_from_other_processes(two_cores):
+def test_map_in_processes_keeps_order(two_cores):
     scale = 3  # forked workers see local variables
     results = [*map_in_processes(lambda item: (item * scale, os.getpid()), range(20), 9999)]
     assert [value for value, _ in results] == [*range(0, 60, 3)]
@@ -26,11 +26,11 @@ def test_results_come_in_order_from_other_processes(two_cores):
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_single_item_stays_in_this_process(two_cores, count):
+def test_map_in_processes_runs_one_item_here(two_cores, count):
     assert [*map_in_processes(lambda _: os.getpid(), range(count), 9999)] == [os.getpid()] * count
 
 
-def test_an_exception_of_a_worker_is_raised_here(two_cores):
+def test_map_in_processes_raises_worker_errors(two_cores):
     with pytest.raises(ZeroDivisionError):
         [*map_in_processes(lambda item: 1 / item, [1, 0, 1], 9999)]
 
@@ -39,7 +39,7 @@ def test_an_exception_of_a_worker_is_raised_here(two_cores):
     ("number", "everybody"),
     [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGKILL, False)],
 )
-def test_no_worker_outlives_its_parent(number, everybody, tmp_path):
+def test_workers_end_when_the_parent_is_killed(number, everybody, tmp_path):
     """The workers would sleep for a minute, but a signal to their parent ends them at once."""
     code = """if True:
         import os, pathlib, signal, time

@@ -8,7 +8,7 @@ import sys
 from nmt.utils.progress import Stage
 
 
-def test_a_stage_logs_its_title_on_the_first_rank(monkeypatch, caplog):
+def test_stage_logs_its_title_on_rank_0(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     with Stage("translating", 1200, "sentence") as known, Stage("reading", unit="line"):
         known.advance(2)
@@ -20,7 +20,7 @@ def test_a_stage_logs_its_title_on_the_first_rank(monkeypatch, caplog):
     assert caplog.messages == ["translating: 1,200 sentences", "reading"]
 
 
-def test_a_terminal_gets_a_bar(monkeypatch, capsys, caplog):
+def test_stage_shows_a_bar_in_a_terminal(monkeypatch, capsys, caplog):
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with Stage("translating", 4, "sentence") as stage:

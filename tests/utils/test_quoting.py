@@ -25,7 +25,7 @@ def typed_back(line: str) -> list[str]:
 @example("1e3")
 @example("a\\'")
 @example("~")
-def test_a_text_comes_back_as_it_is(text):
+def test_quoted_values_round_trip(text):
     (typed,) = typed_back(command_line("train", [f"resume={quoted(text)}"]))
     (read,) = OverridesParser.create().parse_overrides([typed])
     assert (read.key_or_group, read.value()) == ("resume", text)
@@ -34,7 +34,7 @@ def test_a_text_comes_back_as_it_is(text):
 
 
 @pytest.mark.parametrize("name", ["grün 漢字", "a,b=(c)'&#;~"])
-def test_a_run_says_how_to_resume_it(composer, tmp_path, name):
+def test_resume_command_is_quoted(composer, tmp_path, name):
     folder = tmp_path / name
     (typed,) = typed_back(resume_command(load(composer()), folder))
     (read,) = OverridesParser.create().parse_overrides([typed])

@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_results_come_in_order_and_each_is_computed_by_one_thread(workers):
+def test_map_batches_keeps_order(workers):
     def work(item):
         return item, torch.get_num_threads()
 
@@ -26,13 +26,13 @@ def test_results_come_in_order_and_each_is_computed_by_one_thread(workers):
     assert results == [(item, 1) for item in range(40)]
 
 
-def test_several_work_at_a_time():
+def test_map_batches_runs_in_parallel():
     """Each item waits for two others, so fewer than three workers would never finish."""
     together = threading.Barrier(3, timeout=20)
     assert list(map_batches(lambda _: together.wait() >= 0, range(3), 3, CPU)) == [True] * 3
 
 
-def test_an_error_ends_the_others():
+def test_map_batches_stops_after_an_error():
     begun: list[int] = []
 
     def work(item: int) -> int:
@@ -47,7 +47,7 @@ def test_an_error_ends_the_others():
     assert torch.get_num_threads() == 1
 
 
-def test_weights_that_a_worker_casts_are_forgotten_with_its_own_autocast():
+def test_map_batches_clears_the_autocast_cache():
     """Otherwise, autocast would reuse casts of old weights after the weights have changed."""
     weight = torch.ones(2, 2, requires_grad=True)
 

@@ -50,7 +50,7 @@ def move(weights, rule, update):
 
 @ON_DEVICES
 @pytest.mark.parametrize("case", CASES)
-def test_updates_are_those_of_pytorch(device, case):
+def test_fused_adadelta_equals_pytorch(device, case):
     mine, theirs = parameters(device), parameters(device)
     rules = FusedAdadelta(mine, **{"lr": 1.0, **case}), torch.optim.Adadelta(theirs, **case)
     norms = []
@@ -68,7 +68,7 @@ def test_updates_are_those_of_pytorch(device, case):
 
 @ON_DEVICES
 @pytest.mark.parametrize(("first", "other"), [(fused, foreach), (foreach, fused)])
-def test_checkpoints_serve_both(device, first, other):
+def test_fused_adadelta_and_pytorch_share_checkpoints(device, first, other):
     """Each optimizer can load the other's checkpoint. With its own checkpoint, it continues bit for bit."""
     weights = parameters(device)
     rule = first([{"params": weights[:2]}, {"params": weights[2:], "lr": 0.1, "rho": 0.5}], lr=0.7)

@@ -44,7 +44,7 @@ def learn(net, graphs, words):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
-def test_gradients_are_those_of_the_equations_over_ten_shapes(scoring, device):
+def test_graphs_equal_plain_gradients_over_ten_shapes(scoring, device):
     plain, fused = (make(scoring, recurrence=name).to(device) for name in ("plain", "fused"))
     graphs = rehearsed()
     for words in (*BATCHES, *BATCHES[:3]):
@@ -59,7 +59,7 @@ def test_gradients_are_those_of_the_equations_over_ten_shapes(scoring, device):
     assert len(graphs.graphs) == 10
 
 
-def test_dropout_depends_on_the_seed_alone():
+def test_graphs_draw_the_dropout_of_the_padded_batch():
     """With the same seed, a graph gives the same loss as the padded batch without a graph."""
     nets = [make(recurrence="fused").train() for _ in range(2)]
     for part in (part for net in nets for part in net.modules() if isinstance(part, nn.Dropout)):
@@ -84,7 +84,7 @@ def test_dropout_depends_on_the_seed_alone():
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gradients_accumulate_with_a_validation_in_between(device):
+def test_graphs_accumulate_gradients_across_a_validation(device):
     nets = [make(recurrence="fused").to(device) for _ in range(2)]
     graphs = rehearsed()
     for words in (BATCHES[0], BATCHES[4], BATCHES[1]):
@@ -96,7 +96,7 @@ def test_gradients_accumulate_with_a_validation_in_between(device):
     assert len(graphs.graphs) == 2
 
 
-def test_a_backward_pass_after_a_later_batch_is_refused():
+def test_refuses_a_backward_pass_after_a_later_batch():
     net = make(recurrence="fused")
     graphs = rehearsed()
     first = graphs.loss(net, BATCHES[0])
@@ -105,7 +105,7 @@ def test_a_backward_pass_after_a_later_batch_is_refused():
         first.backward()
 
 
-def test_other_weights_and_frozen_ones_are_captured_anew():
+def test_graphs_are_captured_again_for_other_weights():
     net = make(recurrence="fused")
     graphs = rehearsed()
     learn(net, graphs, BATCHES[0])
@@ -123,7 +123,7 @@ def test_other_weights_and_frozen_ones_are_captured_anew():
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_bf16_casts_the_weights_of_each_update(device):
+def test_graphs_in_bf16_use_the_current_weights(device):
     """A replay casts the current weights. It does not reuse weights that were cast at the capture."""
     nets = [make(recurrence="fused", dtype=torch.float32).to(device) for _ in range(2)]
     graphs = rehearsed()
@@ -163,7 +163,7 @@ def rank(number, address, folder):
     torch.distributed.destroy_process_group()
 
 
-def test_two_ranks_with_graphs_equal_one(tmp_path):
+def test_graphs_on_two_ranks_equal_one_rank(tmp_path):
     address = f"file://{tmp_path}/store"
     torch.multiprocessing.start_processes(rank, (address, tmp_path), 2, start_method="fork")
     net = make(recurrence="fused")

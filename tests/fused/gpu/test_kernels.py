@@ -33,7 +33,7 @@ def small_blocks(monkeypatch):
     ("scorer", "dtype"),
     [(Additive, torch.float32), (Additive, torch.bfloat16), (Dot, torch.float32)],
 )
-def test_what_the_probe_compares_over_several_blocks(scorer, dtype, device, small_blocks):
+def test_kernels_equal_pytorch_over_several_blocks(scorer, dtype, device, small_blocks):
     found, expected = (
         probe.results(scorer, dtype, torch.device(device), module) for module in (kernels, steps)
     )
@@ -49,7 +49,7 @@ def test_what_the_probe_compares_over_several_blocks(scorer, dtype, device, smal
     ("scoring", "autocast"),
     [("scaled_dot", False), ("general", True), ("none", True)],
 )
-def test_whole_model(scoring, device, autocast):
+def test_network_with_kernels_equals_pytorch(scoring, device, autocast):
     """A fused network has the same NLLs and gradients with kernels as with PyTorch operations."""
     results = []
     for module in (steps, kernels):
@@ -97,7 +97,7 @@ def likelihood(module, parts, dtype, weight=None, with_gradients=True):
 @ON_DEVICES
 @pytest.mark.parametrize("chunk", [3, ROWS])
 @pytest.mark.parametrize(("weighted", "scale"), [(True, 1.0), (True, 100.0), (False, 100.0)])
-def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, monkeypatch):
+def test_likelihood_kernel_in_float32(device, weighted, scale, chunk, small_blocks, monkeypatch):
     """NLLs and gradients equal those of float64, even if probabilities underflow (NLLs of hundreds of nats)."""
     for name in ("LOGITS_BYTES", "LOGITS_BYTES_GPU"):
         monkeypatch.setattr(output, name, chunk * VOCABULARY * 4)
@@ -113,7 +113,7 @@ def test_likelihood_in_float32(device, weighted, scale, chunk, small_blocks, mon
 
 
 @ON_DEVICES
-def test_likelihood_in_bf16(device, small_blocks):
+def test_likelihood_kernel_in_bf16(device, small_blocks):
     """With bf16 inputs, kernels give the NLLs of float64, whereas PyTorch operations are off by over 0.001 nats."""
     parts, weight = example(device, torch.bfloat16, scale=4.0)
     found = likelihood(kernels, parts, torch.bfloat16, weight)

@@ -21,7 +21,7 @@ from tests.report.page.elements import Elements
 pytestmark = IN_BROWSER
 
 
-def test_runs_are_switched_and_grouped(page: Any) -> None:
+def test_runs_can_be_hidden_and_grouped(page: Any) -> None:
     assert lines(page) == 5
     assert page.inner_text("#run-count") == "5 of 5 runs shown"
     drawn_after(
@@ -41,7 +41,7 @@ def test_runs_are_switched_and_grouped(page: Any) -> None:
     assert page.inner_text("#run-count") == "0 of 5 runs shown"
 
 
-def test_every_score_is_drawn_with_bands_counts_and_numbers(page: Any, built: Path) -> None:
+def test_each_score_has_bands_counts_and_numbers(page: Any, built: Path) -> None:
     options = page.locator("#metric option").all_inner_texts()
     assert len(options) == 7
     for index in range(len(options)):
@@ -80,7 +80,7 @@ def test_runs_are_compared_with_a_control(page: Any) -> None:
     assert control not in page.inner_text("#length-legend").split("\n")
 
 
-def test_another_test_set_changes_everything(page: Any) -> None:
+def test_test_set_selector_changes_all_sections(page: Any) -> None:
     before = page.text_content("#length-data")
     drawn_after(page, "#length-chart", lambda: page.select_option("#set", "mine"))
     assert page.text_content("#length-data") != before
@@ -107,7 +107,7 @@ def test_tables_sort_by_any_column(page: Any) -> None:
     assert "28.45" in page.inner_text("#published-table")
 
 
-def test_the_matrix_says_what_is_better_by_how_much_and_how_surely(page: Any) -> None:
+def test_matrix_shows_differences_and_p_values(page: Any) -> None:
     """A lower NLL is better. For the attention entropy, neither direction is better."""
 
     def cell() -> Any:
@@ -137,7 +137,7 @@ def test_training_curves(page: Any) -> None:
     assert "RNNsearch-50 seed 2" in page.inner_text("#training-data")
 
 
-def test_translations_are_filtered_marked_and_turned_over(page: Any) -> None:
+def test_translations_can_be_filtered_and_paged(page: Any) -> None:
     def lengths() -> list[int]:
         spans = page.locator(".translation header span").all_inner_texts()
         return [int(text.split()[0]) for text in spans]
@@ -170,7 +170,7 @@ def test_translations_are_filtered_marked_and_turned_over(page: Any) -> None:
     assert page.locator(".translation").first.locator("dt").count() == 6
 
 
-def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
+def test_navigation_links_lead_to_sections(page: Any) -> None:
     shown = page.locator("nav a:visible")
     links = [link.get_attribute("href") for link in shown.all()]
     assert "#length-section" in links
@@ -178,7 +178,7 @@ def test_every_section_that_is_named_at_the_top_is_there(page: Any) -> None:
         assert page.is_visible(link), link
 
 
-def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> None:
+def test_only_some_of_many_systems_are_coloured(chromium: Any, tmp_path: Path) -> None:
     """Two to four of twelve systems are highlighted; a click on a name in the table highlights its system."""
     text = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(80)]
     (tmp_path / "t.en").write_text("\n".join(text) + "\n")
@@ -225,7 +225,7 @@ def test_of_many_systems_a_few_are_in_colour(chromium: Any, tmp_path: Path) -> N
     opened.close()
 
 
-def test_the_table_of_retention_sorts_by_each_column(page: Any) -> None:
+def test_retention_table_sorts_by_any_column(page: Any) -> None:
     """Cells such as `> 60` come last; the percentage in the heading is not yet lost at 60 words."""
     table = page.locator("#retention_newstest-table")
     for column, heading in enumerate(table.locator("thead th").all()):

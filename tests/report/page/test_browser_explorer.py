@@ -21,7 +21,7 @@ def place(page: Any) -> str:
     return page.inner_text("#explorer-place").split(",")[0]
 
 
-def test_a_step_tells_weights_energies_sum_entropy_and_runners_up(
+def test_step_shows_weights_energies_entropy_and_runners_up(
     page: Any, runs: list[FinishedRun]
 ) -> None:
     page.select_option("#explorer-sort", "length")
@@ -54,7 +54,7 @@ def test_a_step_tells_weights_energies_sum_entropy_and_runners_up(
     assert page.locator("#explorer-map .cells rect").count() > len(row["target"])
 
 
-def test_steps_by_button_key_slider_and_click(page: Any) -> None:
+def test_steps_change_by_button_key_slider_and_click(page: Any) -> None:
     page.select_option("#explorer-sentence", index=11)
     size = int(place(page).split()[-1])
     assert place(page) == f"word 1 of {size}"
@@ -86,7 +86,7 @@ def test_steps_by_button_key_slider_and_click(page: Any) -> None:
         assert box[side] >= frame[side] - 1
 
 
-def test_the_fixed_vector_has_a_picture_of_its_own(page: Any) -> None:
+def test_fixed_vector_is_drawn(page: Any) -> None:
     page.select_option("#explorer-run", ENCDEC)
     assert "reads the one fixed vector" in said(page)
     assert not page.is_visible("#explorer-energies")
@@ -100,7 +100,7 @@ def test_the_fixed_vector_has_a_picture_of_its_own(page: Any) -> None:
     assert page.is_visible("#explorer-energies")
 
 
-def test_sentences_are_sorted_and_found(page: Any) -> None:
+def test_sentences_can_be_sorted_and_searched(page: Any) -> None:
     def numbers() -> list[float]:
         texts = page.locator("#explorer-sentence option").all_inner_texts()
         return [float(text.split()[0]) for text in texts]
@@ -117,7 +117,7 @@ def test_sentences_are_sorted_and_found(page: Any) -> None:
     assert len(numbers()) == 12
 
 
-def test_a_link_leads_to_the_same_word(chromium: Any, built: Path, page: Any) -> None:
+def test_link_restores_the_step(chromium: Any, built: Path, page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.select_option("#explorer-sentence", index=8)
     page.select_option("#explorer-run", "RNNsearch-50 seed 2")
@@ -135,7 +135,7 @@ def test_a_link_leads_to_the_same_word(chromium: Any, built: Path, page: Any) ->
     other.close()
 
 
-def test_a_translation_leads_to_its_alignment(page: Any) -> None:
+def test_translation_links_to_its_alignment(page: Any) -> None:
     page.fill("#translations-least", "0")
     page.select_option("#translations-order", "length")
     article = page.locator(".translation", has=page.locator("header button")).first

@@ -15,7 +15,7 @@ from tests.report.page.browser import ENCDEC, IN_BROWSER, Opened, barriers, draw
 pytestmark = IN_BROWSER
 
 
-def test_colours_follow_the_system_or_the_choice(page: Any) -> None:
+def test_colours_follow_the_system_or_the_selector(page: Any) -> None:
     def background() -> str:
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -40,7 +40,7 @@ def test_colours_follow_the_system_or_the_choice(page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1600])
-def test_every_width_and_scheme_can_be_read(
+def test_page_is_readable_at_each_width_and_scheme(
     chromium: Any, built: Path, width: int, scheme: str
 ) -> None:
     viewport = {"width": width, "height": 900}
@@ -59,7 +59,7 @@ def test_every_width_and_scheme_can_be_read(
     session.close()
 
 
-def test_the_table_by_length_of_a_run_fits_a_small_screen(
+def test_table_by_length_fits_a_small_screen(
     chromium: Any, runs: list[FinishedRun], tmp_path: Path
 ) -> None:
     path = build_page(compare_finished(runs[2:3], resamples=0), tmp_path / "run.html")
@@ -69,7 +69,7 @@ def test_the_table_by_length_of_a_run_fits_a_small_screen(
     session.close()
 
 
-def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
+def test_chart_follows_the_window_width(page: Any) -> None:
     def width() -> float:
         return page.locator("#length-chart svg").bounding_box()["width"]
 
@@ -80,7 +80,7 @@ def test_the_chart_follows_the_width_of_the_window(page: Any) -> None:
     assert width() < min(wide, 500)
 
 
-def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
+def test_each_control_is_reached_by_tab(opened: Opened) -> None:
     page = opened.page
     reached = set()
     page.evaluate("for (const each of document.querySelectorAll('details.fold')) each.open = true")
@@ -95,7 +95,7 @@ def test_every_control_is_reached_by_the_tabulator(opened: Opened) -> None:
         assert f"explorer-{name}" in reached
 
 
-def test_pages_with_little_in_them(chromium: Any, tmp_path: Path) -> None:
+def test_page_with_little_content(chromium: Any, tmp_path: Path) -> None:
     bare = FinishedRun("bare", {"config": {"a": 1}, "test": {}})
     opened = Opened(chromium, build_page(compare_finished([bare]), tmp_path / "bare.html"))
     assert not opened.page.is_visible("#length-section")

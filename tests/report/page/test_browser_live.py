@@ -73,7 +73,7 @@ def greedily(page: Any) -> None:
     translated_after(page, set_beam)
 
 
-def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any) -> None:
+def test_typed_sentence_is_translated_as_in_python(live: Any) -> None:
     first = "document.querySelector('input:not([type=checkbox]):not([type=radio]), textarea').id"
     assert live.evaluate(first) == "live-text"
     greedily(live)
@@ -88,7 +88,7 @@ def test_a_typed_sentence_is_translated_by_both_models_as_python_does(live: Any)
         assert ". RNNsearch-50: " in said
 
 
-def test_first_words_are_there_while_the_rest_is_computed(live: Any) -> None:
+def test_first_words_appear_before_the_end(live: Any) -> None:
     live.evaluate("""() => {
       window.parts = [];
       const look = () => window.parts.push(document.querySelector('.written').textContent);
@@ -101,7 +101,7 @@ def test_first_words_are_there_while_the_rest_is_computed(live: Any) -> None:
     assert len(parts[0].split()) < len(last.split())
 
 
-def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: Any) -> None:
+def test_step_shows_attention_and_alternatives(live: Any) -> None:
     greedily(live)
     enter(live, "agreement on the European area")
     search = live.locator(".live-column").nth(1)
@@ -127,7 +127,7 @@ def test_a_step_shows_what_was_read_and_what_else_could_have_been_written(live: 
 
 
 @pytest.mark.parametrize("width", [390, 800, 1280])
-def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: int) -> None:
+def test_step_view_stays_visible(live: Any, width: int) -> None:
     greedily(live)
     live.set_viewport_size({"width": width, "height": 900})
     enter(live, "the agreement on the European area " * 10)
@@ -140,7 +140,7 @@ def test_the_reading_stays_in_view_beside_words_and_picture(live: Any, width: in
     assert box["reading"]()["y"] + box["reading"]()["height"] < 0.6 * 900
 
 
-def test_longer_and_shorter_keep_the_figures_of_every_sentence(live: Any) -> None:
+def test_longer_and_shorter_keep_earlier_results(live: Any) -> None:
     enter(live, "the agreement")
     translated_after(live, lambda: live.click("#live-longer"))
     text = live.input_value("#live-text")
@@ -174,9 +174,7 @@ def test_attention_beam_and_unknown_words_can_be_changed(live: Any) -> None:
     assert "<unk>" in as_trained or words(live, 1) == as_trained
 
 
-def test_a_link_holds_the_sentence_and_the_settings(
-    chromium: Any, live_page: Path, live: Any
-) -> None:
+def test_link_restores_sentence_and_settings(chromium: Any, live_page: Path, live: Any) -> None:
     live.check("[name=live-attention][value=argmax]")
     enter(live, "future & people, 100 % <b>")
     link = live.input_value("#live-link").partition("#")[2]
@@ -189,9 +187,7 @@ def test_a_link_holds_the_sentence_and_the_settings(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
-def test_the_panel_can_be_read_and_has_names(
-    chromium: Any, live_page: Path, width: int, scheme: str
-) -> None:
+def test_panel_is_accessible(chromium: Any, live_page: Path, width: int, scheme: str) -> None:
     size = {"width": width, "height": 900}
     opened = Opened(chromium, live_page, viewport=size, color_scheme=scheme)
     page = opened.page
@@ -204,9 +200,7 @@ def test_the_panel_can_be_read_and_has_names(
 
 
 @pytest.mark.parametrize("section", ["live", "explorer", "scores"])
-def test_an_address_that_names_a_section_opens_there(
-    chromium: Any, live_page: Path, section: str
-) -> None:
+def test_address_opens_its_section(chromium: Any, live_page: Path, section: str) -> None:
     opened = Opened(chromium, live_page, f"#{section}-section")
     opened.page.wait_for_selector("html[data-translated]")
     opened.page.wait_for_timeout(300)
@@ -222,7 +216,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("kind", list(STRANGE))
-def test_no_text_breaks_the_page(live: Any, kind: str) -> None:
+def test_odd_texts_do_not_break_the_page(live: Any, kind: str) -> None:
     title = live.title()
     greedily(live)
     enter(live, STRANGE[kind])
@@ -236,7 +230,7 @@ def test_no_text_breaks_the_page(live: Any, kind: str) -> None:
     until(live, f"{told} === 'There is no word to translate.'")
 
 
-def test_it_runs_in_a_sandboxed_frame(chromium: Any, live_page: Path, tmp_path: Path) -> None:
+def test_page_runs_in_a_sandboxed_frame(chromium: Any, live_page: Path, tmp_path: Path) -> None:
     frame = tmp_path / "frame.html"
     frame.write_text(
         f'<iframe sandbox="allow-scripts" src="file://{live_page}" width=1200 height=900></iframe>'

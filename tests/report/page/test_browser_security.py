@@ -24,7 +24,7 @@ INJECT = """() => {
 }"""
 
 
-def test_markup_in_every_field_is_text(
+def test_markup_in_each_field_is_shown_as_text(
     chromium: Any, runs: list[FinishedRun], tmp_path: Path
 ) -> None:
     run = runs[2]
@@ -52,7 +52,7 @@ def test_markup_in_every_field_is_text(
     opened.close()
 
 
-def test_a_script_that_is_put_into_a_page_is_not_run(chromium: Any, built: Path) -> None:
+def test_inserted_script_does_not_run(chromium: Any, built: Path) -> None:
     opened = Opened(chromium, built)
     title = opened.page.title()
     opened.page.evaluate(INJECT)

@@ -56,7 +56,7 @@ def built(
     return Elements(build_page(comparison, path, report).read_text("utf-8"))
 
 
-def test_nothing_is_fetched_and_only_known_programs_run(page: Elements) -> None:
+def test_page_fetches_nothing_and_allows_only_its_own_scripts(page: Elements) -> None:
     for tag, attributes in page.found:
         for name in ("src", "href"):
             value = attributes.get(name) or ""
@@ -72,7 +72,7 @@ def test_nothing_is_fetched_and_only_known_programs_run(page: Elements) -> None:
     assert "url(" not in page.text
 
 
-def test_text_of_a_stranger_is_never_markup(small: list[FinishedRun], tmp_path: Path) -> None:
+def test_text_is_escaped(small: list[FinishedRun], tmp_path: Path) -> None:
     hostile = f"<img src=x onerror=alert(1)>{MARKUP}"
     results = {**small[0].results, "command": hostile, "overrides": [f"{hostile}={hostile}"]}
     results["config"] = {**small[0].config, hostile: hostile}
@@ -86,7 +86,7 @@ def test_text_of_a_stranger_is_never_markup(small: list[FinishedRun], tmp_path: 
     assert overview["runs"][0]["label"] == hostile
 
 
-def test_the_charts_have_the_scores_of_the_frame(
+def test_charts_have_the_scores_of_the_frame(
     page: Elements, comparison: Comparison, runs: list[FinishedRun]
 ) -> None:
     overview = page.packed("data")["overview"]
@@ -113,7 +113,7 @@ def test_the_charts_have_the_scores_of_the_frame(
         assert row[name] == pytest.approx(wanted[name], abs=1e-6)
 
 
-def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
+def test_page_has_headline_tables_and_commands(page: Elements) -> None:
     assert re.search(
         r"RNNsearch-50: BLEU \d+ at 10 words, \d+ at 50 words: retention \d+\xa0% \[\d+, \d+\]",
         page.text,
@@ -126,7 +126,7 @@ def test_headline_tables_and_commands_stand_in_the_page(page: Elements) -> None:
     assert "model.scoring._target_" in page.text
 
 
-def test_a_large_page_leaves_out_sentences_of_every_length(
+def test_large_page_omits_sentences_of_all_lengths(
     page: Elements, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = page.packed("data")
@@ -145,7 +145,7 @@ def test_a_large_page_leaves_out_sentences_of_every_length(
     assert {sentence["id"] for sentence in few} <= {row["id"] for row in rows["rows"]}
 
 
-def test_scores_of_few_runs_have_a_row_each_and_of_many_a_column() -> None:
+def test_score_table_of_few_runs_is_transposed() -> None:
     table = Table("scores", "", pd.DataFrame({"Run": ["a", "b"], "BLEU": [1, 2], "chrF": [3, 4]}))
     frame = turned(table).frame
     assert frame.to_dict("list") == {"Score": ["BLEU", "chrF"], "a": [1, 3], "b": [2, 4]}
@@ -153,7 +153,7 @@ def test_scores_of_few_runs_have_a_row_each_and_of_many_a_column() -> None:
     assert turned(many) is many
 
 
-def test_runs_without_scores_and_outside_systems_make_a_page(
+def test_page_of_runs_without_scores_and_of_systems(
     small: list[FinishedRun], tmp_path: Path
 ) -> None:
     bare = FinishedRun("bare", {"config": {"a": 1}, "train": {"updates": 3}})
@@ -172,7 +172,7 @@ def test_runs_without_scores_and_outside_systems_make_a_page(
     assert translations["newstest"]["systems"] == ["RNNencdec-50"]
 
 
-def test_models_are_put_in_as_many_as_fit(
+def test_models_are_embedded_up_to_the_size_limit(
     small: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page embeds one model file per group, up to a total size."""

@@ -17,7 +17,7 @@ def demo() -> Elements:
     return Elements(DEMO.read_text(encoding="utf-8"))
 
 
-def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> None:
+def test_demo_is_small_and_names_no_local_folder(demo: Elements) -> None:
     assert DEMO.stat().st_size <= 9e6
     data = demo.packed("data")
     assert not re.search(r"/(tmp|work|home)/", str(data))
@@ -30,7 +30,7 @@ def test_it_is_small_enough_and_names_no_folder_of_a_machine(demo: Elements) -> 
 
 @IN_BROWSER[0]
 @IN_BROWSER[1]
-def test_its_models_translate_what_is_typed_and_made_longer(chromium: Any) -> None:
+def test_demo_models_translate(chromium: Any) -> None:
     """After three clicks on `longer`, RNNsearch skips at most two source words."""
     opened = Opened(chromium, DEMO)
     page = opened.page

@@ -17,7 +17,7 @@ TEXT = r""" "[^"\n]*" | '[^'\n]*' | `[^`]*` | //[^\n]* | /[^/\n]+/g?u\b | /\*.*?
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.test.mjs")))
-def test_modules(name: str) -> None:
+def test_javascript_unit_tests_pass(name: str) -> None:
     assert NODE is not None
     done = subprocess.run(
         [NODE, "--test", str(FOLDER / name)], capture_output=True, text=True, timeout=60
@@ -27,7 +27,7 @@ def test_modules(name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ROOT / "nmt" / "report" / "page" / "js"])
-def test_lines_are_short_and_have_one_statement(folder: Path) -> None:
+def test_javascript_lines_have_one_statement(folder: Path) -> None:
     """Code that is formatted with `prettier --print-width 110` passes this test."""
     files = list(folder.rglob("*.mjs"))
     assert files

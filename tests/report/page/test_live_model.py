@@ -68,7 +68,7 @@ def in_python(trained: Model, texts: list[str], beam: int) -> list[Hypothesis]:
 
 
 @pytest.mark.parametrize(("model", "scoring", "state_input", "bpe"), KINDS)
-def test_the_page_computes_and_searches_as_torch_does(
+def test_page_model_equals_torch(
     model: str, scoring: str, state_input: str, bpe: bool, tmp_path: Path
 ) -> None:
     trained = drawn_model(model, scoring=scoring, state_input=state_input, bpe=bpe)
@@ -105,7 +105,7 @@ def test_the_page_computes_and_searches_as_torch_does(
                 assert record["filled"] == pytest.approx(filled, abs=1e-5)
 
 
-def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
+def test_page_search_settings_equal_python(tmp_path: Path) -> None:
     trained = drawn_model(spread=1.0, seed=4)
     texts = sentences(5, 14)
     models = []
@@ -127,7 +127,7 @@ def test_every_setting_of_a_search_is_the_same(tmp_path: Path) -> None:
             assert record["log_probability"] == pytest.approx(hypothesis.log_probability, abs=1e-4)
 
 
-def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
+def test_page_interventions_replace_each_step(tmp_path: Path) -> None:
     trained = drawn_model()
     (text,) = sentences(1)
     text = f"{text} of agreement"
@@ -140,7 +140,7 @@ def test_attention_is_replaced_in_every_step(tmp_path: Path) -> None:
     assert own["log_probability"] != uniform["log_probability"] != argmax["log_probability"]
 
 
-def test_unknown_words_are_replaced_as_in_python(tmp_path: Path) -> None:
+def test_page_replaces_unknown_words_as_python(tmp_path: Path) -> None:
     trained = drawn_model(dictionary={"zebra": "zèbre"}, seed=2)
     with torch.no_grad():
         trained.network.output.bias[1] = 9.0  # makes <unk> very probable

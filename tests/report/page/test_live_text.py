@@ -93,11 +93,11 @@ def held_to_python(languages: list[str], lines: list[str]) -> None:
             assert not wrong, (len(wrong), ascii(wrong[:3]))
 
 
-def test_awkward_lines_fall_into_the_same_words() -> None:
+def test_page_tokeniser_equals_python() -> None:
     held_to_python(["en", "fr", "zh"], awkward_lines(80))
 
 
-def test_subwords_are_the_same_and_spell_the_same_words(tmp_path: Path) -> None:
+def test_page_subwords_equal_python(tmp_path: Path) -> None:
     trained = drawn_model(bpe=True)
     vocabulary = trained.source
     assert isinstance(vocabulary, BpeVocabulary)
