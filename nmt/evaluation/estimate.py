@@ -118,9 +118,7 @@ def combined(
     # Do not average a single run. This saves a copy for each length of each curve.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
-    variance = _variance(values[1:])
-    if documents is not None and documents > 1:
-        variance *= documents / (documents - 1)  # resamples of few documents vary too little
+    variance = _variance(values[1:]) * _correction(documents)
     df = (sentences if documents is None else documents) - 1.0
     seeds = min(map(len, samples))
     if seeds >= FEWEST_SEEDS:
@@ -146,7 +144,7 @@ def _over_seeds(
     for sample in samples:
         n = len(sample)
         apart = sample[:, 1:] - sample[:, 1:].mean(axis=0)
-        interaction = sum(map(_variance, apart)) / (n - 1) / n
+        interaction = sum(map(_variance, apart)) * _correction(documents) / (n - 1) / n
         observed = float(sample[:, 0].var(ddof=1)) / n  # S^2 / n
         shared -= interaction
         between += observed
@@ -156,6 +154,11 @@ def _over_seeds(
     if documents is not None and documents > 1:
         squares += shared**2 / (documents - 1)
     return shared + between, (shared + least) ** 2 / squares if squares > 0 else math.inf
+
+
+def _correction(documents: int | None) -> float:
+    """Returns D / (D - 1) for D documents, since the variance over resamples is too small by this factor."""
+    return documents / (documents - 1) if documents is not None and documents > 1 else 1.0
 
 
 def enough_resamples(

@@ -90,6 +90,14 @@ def test_the_whole_set_scores_as_the_given_system(references, moved):
         np.testing.assert_allclose(got[:4] / got[4:8], wanted[:4] / wanted[4:8], atol=0.01)
 
 
+def test_simulated_systems_of_a_run_make_different_errors(references):
+    rows = zip(range(100), references, strict=False)
+    given = [system_record({"id": n, "reference": words}, words[1:], "") for n, words in rows]
+    first, second = constant_error_records(given, draws=2)
+    same = [a["hypothesis"] == b["hypothesis"] for a, b in zip(first, second, strict=True)]
+    assert sum(same) < 50
+
+
 @pytest.mark.parametrize(
     ("rate", "falls"), [(lambda _: 0.3, False), (lambda words: min(0.6, 0.02 * words), True)]
 )

@@ -76,6 +76,17 @@ def test_the_share_of_a_domain_changes_with_length():
     assert long["news"] > short["news"] + 0.3
 
 
+def test_the_adjusted_curve_has_gaps_where_a_domain_has_no_sentences():
+    """Captions have about 10 or about 50 words, news any number."""
+    lengths = np.concatenate([np.repeat([9, 10, 11, 45, 50, 55], 100), np.arange(600) % 80 + 1])
+    domains = np.repeat(["captions", "news"], 600)
+    sentences = CommonSentences(np.arange(1200), lengths, None, domains, [])
+    found = adjusted_kernel(SCALE, sentences).lengths
+    assert {10, 50} <= set(found.round(6))
+    assert not np.any((found > 18) & (found < 28))
+    assert np.any(kernel_of_domain(SCALE, sentences, "news").lengths.round() == 22)
+
+
 def test_there_is_no_adjusted_curve_without_domains_at_both_ends():
     lengths = np.repeat([8, 10, 12, 45, 50, 55], 100)
     domains = np.where(lengths < 30, "social", "news")

@@ -35,6 +35,21 @@ def test_how_the_variance_splits_between_sentences_and_seeds():
     assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
 
 
+def test_variances_and_degrees_of_freedom_of_few_documents():
+    """Resamples of D documents vary too little by the factor (D - 1) / D; they have D - 1 degrees of freedom."""
+    run = combined([np.array([[2.0, 1.0, 3.0]])], 100, documents=5)
+    assert run.error**2 == pytest.approx(2 * 5 / 4)
+    assert run.df == 4
+    resampled = [[5, 3, -1, -3], [5, 5, -1, -1], [5, 7, -1, 1]]  # as in the test above
+    samples = np.concatenate([[[1], [2], [3]], resampled], axis=1)
+    seeds = combined([samples.astype(float)], 100, documents=5)
+    interaction = 4 / 9 * 5 / 4
+    shared = 12 * 5 / 4 - interaction
+    assert seeds.error**2 == pytest.approx(shared + 1 / 3)
+    squares = shared**2 / 4 + interaction**2 / 2
+    assert seeds.df == pytest.approx((shared + interaction) ** 2 / squares)
+
+
 def test_what_a_seed_makes_of_a_sentence_counts_once():
     """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 

@@ -11,6 +11,7 @@ from nmt.evaluation.length_curve import (
     WIDTH,
     Curve,
     difference,
+    excess_retention,
     kernel,
     length_curves,
     ratio,
@@ -147,6 +148,63 @@ def test_where_two_systems_differ():
     again = curve_of(lengths, words_and_hits(lengths, 0.6 + noise[2]), resamples=500)
     assert not len(apart(difference(flat, again), 0))
     assert not len(apart(ratio(flat, again), 1))
+
+
+def test_the_band_of_a_difference_in_a_loop_over_resampled_documents():
+    """Each resample divides its deviations by its own standard error, computed from its documents."""
+    draw = np.random.default_rng(5)
+    documents = np.repeat(np.arange(12), 15)
+    lengths = draw.integers(8, 40, len(documents))
+    nll = draw.normal(3, 1, (2, 12))[:, documents] * lengths + draw.normal(0, 3, (2, len(lengths)))
+    groups = {}
+    for name, values in zip("ab", nll, strict=True):
+        heads = enumerate(zip(lengths.tolist(), documents.tolist(), values.tolist(), strict=True))
+        records = [
+            {"id": n, "length": x, "document": d, "reference": ["w"] * (x - 1), "nll": value}
+            for n, (x, d, value) in heads
+        ]
+        groups[name] = [Measured(records, choose_scores(["nll_per_word"]), 40)]
+    curves = length_curves(groups, ["nll_per_word"])["nll_per_word"]
+    band = difference(curves["a"], curves["b"]).band()
+
+    weights = kernel(lengths).weights
+    above, words = weights * (nll[0] - nll[1]), weights * lengths
+    score = above.sum(axis=1) / words.sum(axis=1)
+    influence = (above - score[:, None] * words) / words.sum(axis=1)[:, None]
+    parts = [
+        np.stack([each[:, documents == number].sum(axis=1) for number in range(12)])
+        for each in (above, words, influence)
+    ]
+    found, largest = [], []
+    for picks in np.random.default_rng(SEED).integers(12, size=(40, 12)):
+        drawn_above, drawn_words, terms = (part[picks] for part in parts)
+        found.append(drawn_above.sum(axis=0) / drawn_words.sum(axis=0))
+        error = np.sqrt(12 * terms.var(axis=0))
+        largest.append(np.max(np.abs(found[-1] - score) / error))
+    width = np.quantile(largest, 0.95) * np.std(found, axis=0, ddof=1) * (12 / 11) ** 0.5
+    np.testing.assert_allclose(band, [score - width, score + width], rtol=1e-5)
+
+
+def of_seeds(*shares):
+    """Returns the curve of three seeds that hit `share(length)` of the words; the scores do not vary over sentences."""
+    lengths = np.repeat(np.arange(4, 100), 20)
+    tables = (words_and_hits(lengths, np.where(lengths < 25, *ends)) for ends in shares)
+    return curve_of(lengths, *tables, resamples=50)
+
+
+def test_a_ratio_varies_with_the_seeds_of_the_second_group():
+    found = ratio(of_seeds(*[(0.6, 0.6)] * 3), of_seeds((0.3, 1), (0.2, 1), (0.4, 1))).at(10)
+    assert found.score == pytest.approx(2)
+    assert found.error == pytest.approx(2 * 0.1 / 3**0.5 / 0.3)
+
+
+def test_each_seed_is_compared_with_its_own_simulated_system():
+    """The retention differs by 0.1 between each seed and its simulated system, so the difference does not vary."""
+    models = of_seeds((1, 0.5), (1, 0.4), (1, 0.3))
+    simulated = of_seeds((1, 0.4), (1, 0.3), (1, 0.2))
+    found = excess_retention(models, simulated).at(LONG)
+    assert found.score == pytest.approx(0.1, abs=1e-4)
+    assert found.error == pytest.approx(0, abs=1e-4)
 
 
 def test_curves_of_groups_are_of_their_common_sentences():

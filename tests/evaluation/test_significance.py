@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from nmt.evaluation.resampling import SEED
 from nmt.evaluation.scores.base import quotient
@@ -64,6 +65,23 @@ def test_one_document_has_no_interval(systems):
     documents = np.where(lengths > 40, 0, np.arange(len(lengths)))
     [*_, last] = rows_of({name: tables[name] for name in "ab"}, lengths, documents=documents)
     assert (last["low"], last["interval"], last["p"]) == (None, "", None)
+
+
+def test_p_over_few_documents_is_widened_as_an_interval():
+    """The deviations of the resamples are widened by √(D / (D - 1)), and by Student's t with D - 1 degrees."""
+    gains = np.array([1.0, 2.0, 3.0, -1.0, 1.5])  # of a over b in each sentence of five documents
+    documents = np.repeat(np.arange(5), 8)
+    tables = {
+        name: np.stack([values[documents], np.ones(40)], axis=1)
+        for name, values in {"a": gains, "b": np.zeros(5)}.items()
+    }
+    rows = rows_of(
+        tables, [5] * 40, 400, lambda sums: quotient(sums[..., 0], sums[..., 1]), documents
+    )
+    drawn = gains[np.random.default_rng(SEED).integers(5, size=(400, 5))].mean(axis=1)
+    factor = (5 / 4) ** 0.5 * stats.t.ppf(0.975, 4) / stats.norm.ppf(0.975)
+    beyond = factor * np.abs(drawn - drawn.mean()) >= gains.mean()
+    assert rows[0]["p"] == pytest.approx((beyond.sum() + 1) / 401)
 
 
 def test_many_systems_have_the_figures_of_each_pair_alone(systems):

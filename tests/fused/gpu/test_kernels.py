@@ -1,5 +1,7 @@
 """Triton kernels compared with PyTorch operations, in Triton's interpreter or on a GPU."""
 
+import math
+
 import pytest
 import torch
 
@@ -41,6 +43,21 @@ def test_kernels_equal_pytorch_over_several_blocks(scorer, dtype, device, small_
     limit = {torch.float32: 1e-5, torch.bfloat16: 0.06}[dtype]
     for name, value in expected.items():
         assert (found[name] - value).norm() <= limit * value.norm(), name
+
+
+@ON_DEVICES
+def test_attention_by_hand_where_exponentials_overflow(device, small_blocks):
+    """The attention scores are 300, 299 and, at a padded position, 310."""
+    keys = torch.tensor([[[300.0], [299.0], [310.0]]], device=device)
+    mask = torch.tensor([[True, True, False]], device=device)
+    weights, log_normaliser = keys.new_empty(1, 3), keys.new_empty(1)
+    context = keys.new_empty(1, 1)
+    attention = kernels.attention_steps(Dot(1, 1), torch.ones_like(keys), keys, mask)
+    attention.attend(keys.new_ones(1, 1), weights, log_normaliser, context)
+    larger = 1 / (1 + math.exp(-1))
+    torch.testing.assert_close(weights.tolist(), [[larger, 1 - larger, 0.0]])
+    assert log_normaliser.item() == pytest.approx(300 - math.log(larger))
+    assert context.item() == pytest.approx(1)
 
 
 @ON_DEVICES
