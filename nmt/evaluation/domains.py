@@ -2,9 +2,8 @@
 
 If short and long sentences come from different domains, a curve over all sentences mixes the effects of
 length and domain. The adjusted curve avoids this by direct standardisation: at every length, the weight of a
-domain is its share of all sentences. The curve includes the domains with enough sentences at both the short
-and the long length (`LengthScale`). It has a value at a length only if the effective sample size is at least
-`FEWEST` in total, and at least `FEWEST_OF_DOMAIN` in each of these domains.
+domain is its share of all sentences. The curve has a value at a length only if the effective sample size is at
+least `FEWEST` in total, and at least `FEWEST_OF_DOMAIN` in each of the `comparable_domains`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,17 @@ def kernel_of_domain(scale: LengthScale, sentences: CommonSentences, domain: str
 
 
 def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
-    """Computes a kernel in which the shares of the `comparable_domains` are the same at all lengths."""
+    """Computes a kernel in which the shares of the `comparable_domains` are the same at all lengths.
+
+    It has no lengths if there are fewer than two such domains. If it starts beyond `scale.short`, retention is
+    relative to its first length.
+    """
     lengths = scale.kernel(sentences.lengths).lengths
     weights = np.zeros((len(lengths), len(sentences.ids)))
-    known = np.ones(len(lengths), dtype=bool)
-    for inside in comparable_domains(scale, sentences).values():
-        own = scale.kernel(sentences.lengths[inside], lengths.tolist(), FEWEST_OF_DOMAIN)
+    domains = comparable_domains(scale, sentences)
+    known = np.full(len(lengths), len(domains) > 1)
+    for inside in domains.values():
+        own = _kernel_inside(scale, sentences.lengths[inside], lengths)
         has = np.isin(lengths, own.lengths)
         known &= has
         shares = own.weights / own.weights.sum(axis=1, keepdims=True)
@@ -43,17 +47,44 @@ def adjusted_kernel(scale: LengthScale, sentences: CommonSentences) -> Kernel:
     effective = 1 / np.maximum((weights**2).sum(axis=1), 1e-9)
     known &= (effective >= FEWEST) & weights.any(axis=1)
     weights *= effective[:, None]
-    return Kernel(lengths[known], weights[known], effective[known], scale.short)
+    lengths = lengths[known]
+    short = lengths[0] if len(lengths) and lengths[0] > scale.short * (1 + 1e-9) else scale.short
+    return Kernel(lengths, weights[known], effective[known], short)
 
 
 def comparable_domains(scale: LengthScale, sentences: CommonSentences) -> dict[str, np.ndarray]:
-    """Returns the domains with enough sentences at both the short and the long length."""
-    ends = scale.short, scale.long
-    return {
-        domain: inside
-        for domain, inside in domains_of(sentences).items()
-        if len(scale.kernel(sentences.lengths[inside], ends, FEWEST_OF_DOMAIN).lengths) == 2
-    }
+    """Selects the domains of adjusted curves, and maps their names to masks (N,) of their sentences.
+
+    These are the domains with enough sentences at both the short and the long length. If fewer than two
+    domains have enough there, it selects those with enough at half of the lengths in between, or more.
+    """
+    at = np.geomspace(scale.short, scale.long, 17)
+    domains = domains_of(sentences)
+    known = {}
+    for domain, inside in domains.items():
+        lengths = _kernel_inside(scale, sentences.lengths[inside], at).lengths
+        known[domain] = np.isin(at.round(6), lengths.round(6))
+    chosen = [domain for domain, has in known.items() if has[0] and has[-1]]
+    if len(chosen) < 2:
+        chosen = [domain for domain, has in known.items() if has.mean() >= 0.5]
+    return {domain: domains[domain] for domain in chosen}
+
+
+def _kernel_inside(scale: LengthScale, own: np.ndarray, at: np.ndarray) -> Kernel:
+    """Computes the kernel of a domain at those lengths `at` that are within the lengths of its sentences."""
+    within = (at >= own.min() * (1 - 1e-9)) & (at <= own.max() * (1 + 1e-9))
+    return scale.kernel(own, at[within].tolist(), FEWEST_OF_DOMAIN)
+
+
+def known_lengths(
+    scale: LengthScale, sentences: CommonSentences
+) -> dict[str, tuple[float, float] | None]:
+    """Returns the first and the last length at which each domain has enough sentences for an adjusted curve."""
+    ends = {}
+    for domain, inside in domains_of(sentences).items():
+        lengths = scale.kernel(sentences.lengths[inside], fewest=FEWEST_OF_DOMAIN).lengths
+        ends[domain] = (float(lengths[0]), float(lengths[-1])) if len(lengths) else None
+    return ends
 
 
 def domains_of(sentences: CommonSentences) -> dict[str, np.ndarray]:

@@ -9,7 +9,12 @@ from textwrap import shorten
 import numpy as np
 
 from nmt.evaluation import significance
-from nmt.evaluation.domains import comparable_domains, shares_at
+from nmt.evaluation.domains import (
+    adjusted_kernel,
+    comparable_domains,
+    known_lengths,
+    shares_at,
+)
 from nmt.evaluation.length_curve import FEWEST
 from nmt.evaluation.measured import common_sentences
 from nmt.evaluation.records import Record, in_order
@@ -20,7 +25,7 @@ from nmt.report.set_comparison import MAX_PAIRED, SetComparison
 from nmt.utils.text import counted
 
 REPEATED = 5  # a note names an output that occurs this often, unless as many sources are repeated
-FEWEST_DOCUMENTS = 20  # with fewer documents, a note says that intervals are too narrow
+FEWEST_DOCUMENTS = 20  # with fewer documents, a note warns of narrow intervals and small p-values
 CHANGED_MIX = 0.1  # a note names a domain whose fraction of lines changes this much with length
 
 
@@ -46,7 +51,10 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
     documents = [count_documents(each.documents) for each in part.measured.values()]
     if (known := [count for count in documents if count]) and len(known) == len(documents):
         drawn = f"Intervals draw {counted(min(known), 'document')} whole."
-        few = "Intervals of so few documents contain the true value less often than they say."
+        few = (
+            "With so few documents, intervals are too narrow and p-values too small, above all if the "
+            "documents differ in size."
+        )
         notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
     notes += copy_notes(part)
     for run in part.runs if part.name in part.runs[0].records else ():
@@ -93,12 +101,20 @@ def domain_notes(part: SetComparison) -> list[str]:
             f"Domains change with length: {domain} is {short[domain]:.0%} of the lines of about "
             f"{lengths[0]} {part.scale.unit}, and {long[domain]:.0%} at {lengths[1]}."
         )
-    compared = comparable_domains(part.scale, common)
-    if missing := sorted({*short} - {*compared}):
-        notes.append(
-            f"Adjusted curves leave out {', '.join(missing)}: too few lines at {lengths[0]} or "
-            f"{lengths[1]} {part.scale.unit}."
-        )
+    known = known_lengths(part.scale, common)
+    rounded = [ends and (round(ends[0]), round(ends[1])) for ends in known.values()]
+    if any(ends is None or ends[0] > lengths[0] or ends[1] < lengths[1] for ends in rounded):
+        each = [
+            f"{name} {'at no length' if ends is None else '{} to {}'.format(*ends)}"
+            for name, ends in zip(known, rounded, strict=True)
+        ]
+        compared = comparable_domains(part.scale, common)
+        adjusted = adjusted_kernel(part.scale, common).lengths
+        use = "no adjusted curve"
+        if len(adjusted):
+            use = f"adjusted curves use {', '.join(compared)}, "
+            use += f"from {adjusted[0]:.0f} to {adjusted[-1]:.0f} {part.scale.unit}"
+        notes.append(f"Lengths with enough lines, in {part.scale.unit}: {', '.join(each)}; {use}.")
     return notes
 
 

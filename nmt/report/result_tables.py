@@ -129,6 +129,13 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         "the short length is lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
     ]
+    simulated = set(frame.loc[frame["statistic"] == EXCESS, "title"])
+    if without := [title for title in frame["title"].unique() if title not in simulated]:
+        notes.append(
+            f"No excess retention of {', '.join(without)}: the simulated systems have errors in tokens, "
+            "so scores of detokenised text, and scores read from files or from a model, are not "
+            "computed for them."
+        )
     title = f"What long sentences keep, on {test_set}"
     return Table(f"retention_{test_set}", title, table, notes)
 
@@ -137,14 +144,19 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of the retention of each score by domain; empty if there are no domains."""
     frame = comparison.retention.query("set == @test_set and statistic == @RETAINED")
     frame = with_cells(frame if frame["domain"].any() else frame[:0], comparison)
-    frame = frame.assign(
-        cell=[percentage(row) for row in frame.itertuples()],
-        column=frame["domain"].replace("", "all"),
-    )
+    first, last = frame["from"].min(), frame["to"].max()
+    cells = []
+    for ends, row in zip(frame[["from", "to"]].to_numpy(), frame.itertuples(), strict=True):
+        cell = percentage(row)
+        if tuple(ends) != (first, last):  # the curve starts later or ends earlier than others
+            cell = cell._replace(text="{} ({:.0f}–{:.0f})".format(cell.text, *ends))
+        cells.append(cell)
+    frame = frame.assign(cell=cells, column=frame["domain"].replace("", "all"))
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     note = (
-        "Retention: the score at the long length divided by the score at the short length. Adjusted: "
-        "every domain has at all lengths its share of the whole set. Empty: too few sentences. "
+        "Retention: the score at the long length divided by the score at the short length; between "
+        "other lengths where two are given. Adjusted: every domain has at all lengths its share of "
+        "the whole set. Empty: too few sentences. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
     )
     title = f"What long sentences keep, by domain, on {test_set}"

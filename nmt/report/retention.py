@@ -42,11 +42,12 @@ RETENTION = (
     "to",
     "longest",
 )
-"""Columns of retention. `from` is the short length. `longest` is the last length of the curve. `to` is the
-long length, but at most `longest`. An empty `domain` means all sentences. `statistic` is one of: `at 10 words`
-and `at 50 words` (scores), `change` (their difference), `retention` (their ratio), `retention at a constant
-error rate`, `excess retention` (the first retention minus the second), and `10% lost at` (the length at which
-this share of the score is lost; NaN if it is not reached)."""
+"""Columns of retention. `from` is the short length, or the first length of an adjusted curve that starts
+beyond it. `longest` is the last length of the curve. `to` is the long length, but at most `longest`. An empty
+`domain` means all sentences. `statistic` is one of: `at 10 words` and `at 50 words` (scores), `change` (their
+difference), `retention` (their ratio), `retention at a constant error rate`, `excess retention` (the first
+retention minus the second), and `10% lost at` (the length at which this share of the score is lost; NaN if it
+is not reached)."""
 ADJUSTED = "adjusted"  # value of `domain` for curves with the same mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
 EXCESS, CHANGE = "excess retention", "change"
@@ -127,16 +128,17 @@ def retention_rows(
         for (kind, name), curve in of_key.items():
             if key not in keys or kind != "score":
                 continue
+            short = curve.kernel.short
             longest = float(curve.lengths[-1])
             long = min(scale.long, int(longest + 1e-9))
             own = curve.relative
-            first = curve.at(scale.short)
+            first = curve.at(short)
             last = curve.at(long)
             kept = own.at(long)
-            if long <= scale.short or not np.isfinite(kept.score):
+            if long <= short or not np.isfinite(kept.score):
                 continue
             values: dict[str, tuple[float | None, ...]] = {
-                f"at {scale.short} {scale.unit}": (first.score,),
+                f"at {short:.0f} {scale.unit}": (first.score,),
                 f"at {long} {scale.unit}": (last.score,),
                 RETAINED: (kept.score, *kept.interval()),
             }
@@ -149,7 +151,7 @@ def retention_rows(
             values[CHANGE] = (last.score - first.score,)
             values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
             head = {"key": key, "name": name, "domain": domain, "interval": kept.drawn}
-            lengths = {"from": scale.short, "to": long, "longest": longest}
+            lengths = {"from": short, "to": long, "longest": longest}
             for statistic, numbers in values.items():
                 yield (
                     head

@@ -7,6 +7,7 @@ from nmt.evaluation.domains import (
     adjusted_kernel,
     comparable_domains,
     kernel_of_domain,
+    known_lengths,
     shares_at,
 )
 from nmt.evaluation.length_curve import LengthScale
@@ -87,8 +88,24 @@ def test_the_adjusted_curve_has_gaps_where_a_domain_has_no_sentences():
     assert np.any(kernel_of_domain(SCALE, sentences, "news").lengths.round() == 22)
 
 
-def test_there_is_no_adjusted_curve_without_domains_at_both_ends():
+def test_there_is_no_adjusted_curve_of_a_single_domain():
     lengths = np.repeat([8, 10, 12, 45, 50, 55], 100)
     domains = np.where(lengths < 30, "social", "news")
     sentences = CommonSentences(np.arange(600), lengths, None, domains, [])
     assert not len(adjusted_kernel(SCALE, sentences).lengths)
+    ends = {name: np.round(each) for name, each in known_lengths(SCALE, sentences).items()}
+    assert ends["social"].tolist() == [8, 11]
+    assert ends["news"].tolist() == [45, 50]
+
+
+@pytest.mark.parametrize(("ending", "ends"), [((1, 24), (10, 22)), ((21, 80), (22, 50))])
+def test_the_adjusted_curve_ends_where_a_domain_does(ending, ends):
+    """News have 1 to 80 words, and lectures have a part of these lengths."""
+    first, last = ending
+    lengths = np.concatenate([np.arange(800) % 80 + 1, np.arange(800) % (last - first + 1) + first])
+    domains = np.repeat(["news", "lectures"], 800)
+    sentences = CommonSentences(np.arange(1600), lengths, None, domains, [])
+    found = adjusted_kernel(SCALE, sentences)
+    inside = found.lengths[(found.lengths > 9.9) & (found.lengths < 50.1)]
+    np.testing.assert_allclose(inside[[0, -1]], ends, rtol=0.06)
+    assert found.short == pytest.approx(inside[0])

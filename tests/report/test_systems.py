@@ -260,7 +260,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
         "Domains change with length: easy is 75% of the lines of about 10 words, and 25% at 50."
         in found.notes["news"]
     )
-    assert not any("leave out" in note for note in found.notes["news"])
+    assert not any("enough lines" in note for note in found.notes["news"])
     table = result_tables.domains_table(found, "news")
     assert [*table.frame] == ["Runs", "Score", "all", "easy", "hard", "adjusted"]
     assert overview(found)["sets"]["news"]["domains"] == ["easy", "hard", "adjusted"]
@@ -277,10 +277,11 @@ def test_a_score_of_one_domain_and_a_domain_of_short_lines(
     found = build_comparison(CompareConfig(**news, domain="kind", scores=scores, short=10, long=50))
     curves = found.curves.query("key == 'human' and kind == 'domain'")
     assert "b" not in set(curves["other"])
-    left_out = [
-        note for note in found.notes["news"] if note.startswith("Adjusted curves leave out")
-    ]
-    assert left_out == ["Adjusted curves leave out b, captions: too few lines at 10 or 50 words."]
+    [note] = [note for note in found.notes["news"] if note.startswith("Lengths with enough lines")]
+    assert note == (
+        "Lengths with enough lines, in words: a 10 to 50, b 50 to 50, captions 10 to 10; "
+        "no adjusted curve."
+    )
 
 
 @pytest.mark.parametrize("key", ["document", "domain"])
