@@ -3,10 +3,17 @@
 Each public name is imported on first use, so that `import nmt` does not load torch.
 """
 
-from __future__ import annotations
+import os
+import sys
+
+# `python -m` puts the current folder first on the path. There, a file such as pandas.py of a folder
+# that somebody sent would replace the installed package. `nmt.config.code` adds the folder at the end
+# if the configuration names code of the user.
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+if sys.argv[:1] == ["-m"] and os.getcwd() != _OWN_FOLDER:
+    sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
 
 import importlib
-import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import runpy
 import sys
 from pathlib import Path
@@ -20,8 +19,6 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
-        if os.getcwd() not in sys.path and not sys.flags.safe_path:
-            sys.path.insert(0, os.getcwd())  # so user code can be imported, as with `python -m`
         runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
     elif name == "--version":
         import nmt

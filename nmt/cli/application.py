@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.cli.composition import conf_folder, keeping_folder, register_configs, with_plus
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.sweep import comparison_pages
+from nmt.config.code import find_own_code
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
 from nmt.utils.environment import need, output_folder, rank
@@ -81,6 +82,7 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
                 need("torch", "train", f"nmt.{name}")
             with explaining(SCHEMAS[name]):
                 config = load(composed)
+            find_own_code(config)
             with locked(output_folder(), "hydra.run.dir") if own_folder else nullcontext():
                 started = True
                 # Log the start here, since `main` first spends seconds on imports. If the folder holds

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +14,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_object
 
 from nmt.config.keys import is_within
-from nmt.config.schema import Config, to_containers
+from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError, first_line
 
 # Targets that any checkpoint may use: classes and schedules whose creation has no side effects. The
@@ -26,7 +28,7 @@ ALLOWED = re.compile(
 )
 
 
-def user_code(config: Config) -> list[str]:
+def user_code(config: Any) -> list[str]:
     """Returns the targets in the user's own configuration that `ALLOWED` does not match.
 
     The user trusts these targets, so callers pass them as `trust` when they read a checkpoint.
@@ -34,6 +36,16 @@ def user_code(config: Config) -> list[str]:
     leaves = _leaves(to_containers(config))
     named = {str(value) for path, value in leaves if _names_code(path, value)}
     return sorted(name for name in named if not ALLOWED.fullmatch(name))
+
+
+def find_own_code(config: Any) -> None:
+    """Lets modules of the current folder be imported, if a configuration names or trusts the user's code.
+
+    Installed packages come first on the path, so that no file of the folder replaces one of them.
+    """
+    named = user_code(config) or getattr(config, "trust", [])
+    if named and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def reject_untrusted_targets(stored: dict[str, Any], trust: Sequence[str]) -> None:
@@ -85,8 +97,8 @@ def errors_naming(key: str) -> Iterator[None]:
 
 def _names_code(path: str, value: Any) -> bool:
     """Whether a value is a `_target_`, or the dotted name of a user-defined score."""
-    own_score = path.startswith("evaluation.scores.") and "." in str(value)
-    return own_score or (path.rpartition(".")[2] == "_target_" and value is not None)
+    own_score = re.fullmatch(r"(evaluation\.)?scores(\.\d+)?", path) and "." in str(value)
+    return bool(own_score) or (path.rpartition(".")[2] == "_target_" and value is not None)
 
 
 def _is_trusted(path: str, target: str, trust: Sequence[str]) -> bool:

@@ -71,17 +71,6 @@ def test_nmt_without_a_command_lists_the_commands(monkeypatch, capsys):
     assert ended.value.code == 2
 
 
-def test_installed_command_imports_from_the_current_folder(monkeypatch, tmp_path):
-    """In an installed program, `sys.path` begins with the folder of the program, not with the current folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["nmt", "train"])
-    monkeypatch.setattr(sys, "path", [p for p in sys.path if p not in ("", str(tmp_path))])
-    paths = []
-    monkeypatch.setattr("runpy.run_module", lambda *given, **named: paths.append(sys.path[0]))
-    dispatcher.main()
-    assert paths == [str(tmp_path)]
-
-
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}
 
 

@@ -157,7 +157,7 @@ def become(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.path[:0] = [str(cwd), *env["PYTHONPATH"].split(os.pathsep)]
+    sys.path[:0] = env["PYTHONPATH"].split(os.pathsep)
     sys.argv = list(words)
     sys.modules.pop(words[0], None)  # so that runpy imports it as the main program
     from hydra.core.global_hydra import GlobalHydra

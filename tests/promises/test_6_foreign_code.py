@@ -6,6 +6,9 @@ packages that the user lists in `trust`. Logs, figures and pages show all text l
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -146,3 +149,35 @@ def test_refuses_folders_outside_the_run_in_a_checkpoint(
     refusing = pytest.raises(InputError, match=f"callbacks.best.dirpath={folder}: ")
     with refusing if refused else nullcontext():
         refuse_outside(config, composed, Path("run"), typed)
+
+
+@pytest.mark.parametrize("program", [["nmt", "compare"], [sys.executable, "-m", "nmt.compare"]])
+def test_no_file_of_the_current_folder_replaces_a_package_or_adds_a_plugin(tmp_path, program):
+    """Someone may type `nmt compare` in a folder that somebody else has sent."""
+    lines = "".join(f"a b c {number}\n" for number in range(40))
+    for name in ("t.en", "t.fr", "x.fr"):
+        (tmp_path / name).write_text(lines)
+    attack = (
+        "import os\nopen(os.path.join(os.path.dirname(__file__), 'RAN'), 'a').write(__name__)\n"
+    )
+    modules = (
+        "pandas.py",
+        "yaml.py",
+        "typing.py",
+        "bottleneck.py",
+        "hydra_plugins/gift/__init__.py",
+    )
+    for module in modules:
+        (tmp_path / module).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / module).write_text(attack)
+    (tmp_path / "hydra_plugins/gift/x.py").write_text(attack)
+    program[0] = (
+        str(Path(sys.executable).with_name(program[0])) if program[0] == "nmt" else program[0]
+    )
+    texts = ("source=t.en", "reference=t.fr", "systems=[x.fr]", "languages=[en,fr]")
+    done = subprocess.run(
+        [*program, *texts, "resamples=10"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.rglob("RAN"))
