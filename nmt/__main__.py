@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import runpy
+import signal
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def main() -> None:
 
         print(f"nmt {nmt.__version__}")
     elif name in ("-h", "--help"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `nmt --help | head -1`
         print("usage: nmt COMMAND [key=value …], or nmt COMMAND --help\n")
         for command in COMMANDS:
             source = (Path(__file__).parent / f"{command}.py").read_text(encoding="utf-8")

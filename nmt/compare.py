@@ -13,6 +13,8 @@ from pathlib import Path
 
 from nmt.cli.application import command
 from nmt.config.commands import CompareConfig
+from nmt.evaluation import results
+from nmt.utils.errors import InputError
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,9 @@ def main(config: CompareConfig) -> None:
     from nmt.utils.progress import Stage
 
     output = Path(config.output)
+    for folder in (output.absolute(), *output.absolute().parents):
+        if (folder / results.FILE).is_file():
+            raise InputError(f"output={config.output}: {folder} is a run; choose another folder")
     if config.wandb is not None:
         from nmt.report.workspace import check_project, save_workspace
 

@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 5_000  # limits the words per line, since the cost of attention grows quadratically
-
 
 @command("translate")
 def main(composed: TranslateConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import batches_of_lines
-    from nmt.text.tokenise import count_words, tokeniser
+    from nmt.text.tokenise import MAX_WORDS, count_words, tokeniser
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 

@@ -114,7 +114,7 @@ def test_wheel_compares_systems_without_the_extra(installed):
     installed.run("-m", "nmt", "compare", "source=test.en", "reference=test.de", *systems)
     assert "100.00" in (installed.work / "comparison/tables/tables.md").read_text()
     assert (installed.work / "comparison/comparison.html").is_file()
-    assert "pip install 'rnnsearch[train]'" in installed.run("-m", "nmt", "train", code=2)
+    assert "pip install '.[train]'" in installed.run("-m", "nmt", "train", code=2)
 
 
 def test_wheel_trains_with_options_of_a_package(installed):

@@ -99,6 +99,11 @@ def explain(error: BaseException, schema: type) -> str:
         quoted = ",".join('"' + item.replace('"', r"\"") + '"' for item in items)
         quoted = f"[{quoted}]" if is_list else quoted
         return f"{error.override}: {lines[0]}\nquote special characters twice: '{key}={quoted}'"
+    if ambiguous := re.match(r"Ambiguous value for argument '([^=]+)=(.*)'", text):
+        key, values = ambiguous.groups()
+        return (
+            f"{key}={values}: for a sweep, put -m before the overrides; a list is {key}=[{values}]"
+        )
     if option := re.search(r"Could not (?:find|load) '([^']*)/([^'/]*)'", text):
         listed = re.search(r"Available options in .*:\n((?:.+\n)*?)Config search", f"{text}\n")
         known = f"; available: {', '.join(listed[1].split())}" if listed else ""
@@ -111,6 +116,11 @@ def explain(error: BaseException, schema: type) -> str:
     if wrong := re.match(r"Error merging override ([^=\n]*)(.*)", lines[0]):
         path = wrong[1].lstrip("+~")
         problem = lines[1] if len(lines) > 1 else "wrong type"
+        problem = re.sub(
+            r"Invalid value assigned: \w+ is not a ListConfig, list or tuple.",
+            "must be a list, [a,b]",
+            problem,
+        )
         return f"{path}{wrong[2]}: {problem}{_meaning(path, schema)}"
     where = f"{full_key[1]}: " if full_key and full_key[1] not in lines[0] else ""
     return where + "\n".join(dict.fromkeys(lines[:2]))

@@ -75,7 +75,8 @@ def described(entry: dataclasses.Field[Any]) -> str:
     bounds = [
         f"{w} {entry.metadata[name]}" for name, (_, w) in LIMITS.items() if name in entry.metadata
     ]
-    return ", ".join([str(entry.type), *bounds])
+    kind = "text, a list or a dictionary" if entry.type == "Any" else str(entry.type)
+    return ", ".join([kind, *bounds])
 
 
 def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Field[Any]]]:

@@ -188,7 +188,8 @@ class OptimizerConfig:
 # faster than float32, otherwise 32-true.
 TRAINER: dict[str, Any] = {
     "max_steps": 1000,
-    "val_check_interval": 200,  # batches between two validations
+    # Lightning counts batches, not updates: one update is `accumulate_grad_batches` batches
+    "val_check_interval": 200,
     "log_every_n_steps": 20,
     "gradient_clip_val": 1.0,  # maximum L2 norm of the gradient (appendix B.2); null: no clipping
     "accelerator": "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
 from nmt.data.preparation import Prepared
 from nmt.utils.processes import follow_parent
+
+log = logging.getLogger(__name__)
 
 
 class TranslationData(pl.LightningDataModule):
@@ -34,9 +37,12 @@ class TranslationData(pl.LightningDataModule):
         self.prepared = prepared
         self.config = config
         data = config.data
+        pairs = len(prepared.train)
+        if data.batch_tokens is None and data.batch_size > pairs:
+            log.warning("data.batch_size=%d: each update uses all %d pairs", data.batch_size, pairs)
         self.schedule = TrainingSchedule(
             prepared.train.sizes,
-            data.batch_tokens or data.batch_size,
+            data.batch_tokens or min(data.batch_size, pairs),
             data.pool,
             config.seed,
             by_tokens=data.batch_tokens is not None,

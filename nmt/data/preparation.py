@@ -35,10 +35,13 @@ from nmt.data.vocabulary import (
 )
 from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.utils.errors import InputError
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
 TEXT_FORMAT, PAIRS_FORMAT = 4, 5
+LOOKED_AT = 1000  # number of training pairs whose sides are compared
+FEW = 5  # with fewer development pairs, warn
 TEXT = pa.schema(
     [("line", pa.int64())]
     + [(side, pa.string()) for side in SIDES]
@@ -76,6 +79,24 @@ class Prepared:
         """Returns the fingerprints of the training and development text, and of each test set, for results.json."""
         sets = {name: pairs.fingerprint for name, pairs in self.test.items()}
         return {"training": self.fingerprint, "test": sets}
+
+    def doubts(self) -> Iterator[str]:
+        """Yields a message for each sign that files were mistaken for one another, or that one is cut short."""
+        first = range(min(len(self.train), LOOKED_AT))
+        identical = sum(self.train[row]["source"] == self.train[row]["target"] for row in first)
+        if identical > len(first) / 2:
+            yield (
+                f"data.train: {identical} of the first {len(first)} pairs have identical sides; "
+                "are source and target the same file?"
+            )
+        for side in SIDES:
+            if (unknown := self.valid.counts[f"{side}_unknown"]) > 0.5:
+                yield (
+                    f"data.valid.{side}: {unknown:.0%} of the words are unknown; "
+                    "are source and target swapped, or is it another language?"
+                )
+        if len(self.valid) < FEW:
+            yield f"data.valid: only {counted(len(self.valid), 'pair')} to choose the best checkpoint on"
 
     def summary(self) -> str:
         """Returns a table of the counts of each split."""
@@ -115,7 +136,10 @@ def prepare(
         held_out_pairs(name.removeprefix("test."), text, train.vocabularies)
         for name, text in tokenised.items()
     ]
-    return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
+    prepared = Prepared(train, valid, {pairs.name: pairs for pairs in tests})
+    for doubt in prepared.doubts():
+        log.warning("%s", doubt)
+    return prepared
 
 
 def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:

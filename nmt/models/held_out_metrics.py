@@ -81,7 +81,8 @@ class HeldOutMetrics(nn.Module):
             return
         if likelihood.weights is not None:
             self._add_alignments(batch, likelihood.weights.float().cpu().numpy(), self.split)
-        self._add_translations(network, batch, self.split)
+        if likelihood.nll.isfinite().all():  # otherwise the callback TrainingRecord ends the run
+            self._add_translations(network, batch, self.split)
 
     def scores(self) -> dict[str, float]:
         """Returns the scores by name."""

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from nmt.config.schema import SearchConfig
 from nmt.layers import reorder, select
-from nmt.search.candidates import best_continuations, take
+from nmt.search.candidates import NOT_NUMBERS, best_continuations, take
 from nmt.text.symbols import END, UNKNOWN
 from nmt.utils.devices import queued
+from nmt.utils.errors import RunError
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def beam_search(
         Up to `nbest` hypotheses for each sentence, best first.
 
     Raises:
-        RunError: if a probability of the model is NaN.
+        RunError: if a probability of the model is NaN, or if all words of a sentence have probability 0.
     """
     lengths = mask.sum(1).tolist()
     limits = [max(1, _floor(settings.max_ratio * n)) for n in lengths]
@@ -160,7 +161,10 @@ def beam_search(
         if not active.all():
             memory = select(memory, queued(torch.from_numpy(staying), source.device))
         state = model.advance(*reorder((state, attended), index[0]), index[1])
-    return [_ranked(sentence, settings) for sentence in sentences]
+    lists = [_ranked(sentence, settings) for sentence in sentences]
+    if not all(lists):
+        raise RunError(NOT_NUMBERS)
+    return lists
 
 
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:

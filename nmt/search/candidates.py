@@ -32,7 +32,7 @@ from nmt.utils.errors import RunError
 
 STRIPES = 16  # number of stripes; more stripes mean fewer cells, but more words per cell to sort
 SPARE = 4  # number of cells to inspect in addition to W; with them, few ties require a full sort
-NOT_NUMBERS = "the model's probabilities are NaN; its weights are damaged"
+NOT_NUMBERS = "the model's probabilities are NaN or all 0; its weights are damaged"
 LOG2_E = math.log2(math.e)  # on a CPU, 2^x takes half the time of e^x
 CHUNK = 1 << 17  # on a CPU, `_normaliser` processes this many logits at a time, which fit the cache
 

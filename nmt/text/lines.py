@@ -31,6 +31,7 @@ def _open_zstandard(path: Path, mode: str) -> io.BufferedReader:
     return io.BufferedReader(frames, READ_BYTES)
 
 
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ARCHIVES = {b"PK\3\4": "a zip archive", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive"}
 FORMATS: dict[bytes, Callable[..., Any]] = {  # keys: first bytes of a file
     b"\x1f\x8b": gzip.open,
@@ -43,6 +44,8 @@ FORMATS: dict[bytes, Callable[..., Any]] = {  # keys: first bytes of a file
 def check_file(path: str | Path, key: str) -> Path:
     """Returns the path of a file; if it is missing, raises an InputError that names `key`."""
     file = Path(path).expanduser()
+    if file.is_dir():
+        raise InputError(f"{key}: a folder, not a file: {file.absolute()}")
     if not file.is_file():
         is_movable = key.startswith("data.") and not file.is_absolute()
         hint = "; a relative name starts in the current folder, or in data.root=FOLDER"
@@ -65,9 +68,13 @@ def read_lines(path: Path) -> Iterator[str]:
             head = file.read(8)
         if archive := ARCHIVES.get(head[:4]):
             raise InputError(f"{path}: {archive}; unpack it, or compress the text with gzip")
+        if head.startswith(UTF_16):
+            raise InputError(f"{path}: UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
         opener = next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), Path.open)
         with opener(path, "rb") as stream:
             for number, raw in enumerate(stream, 1):
+                if number == 1 and b"\r" in raw.rstrip() and b"\n" not in raw:
+                    raise InputError(f"{path}: lines end in CR; convert it: tr '\\r' '\\n'")
                 yield decode_line(raw, str(path), number)
     except InputError:
         raise

@@ -55,6 +55,7 @@ UNSPACED = (
     "\u3001-\u303f\uff01-\uff0f\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0edf\u1000-\u109f\u1780-\u17dd\u3041-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+MAX_WORDS = 5_000  # maximum number of words per line of nmt.translate and nmt.score: attention is quadratic in it
 
 
 class Tokeniser:

@@ -122,7 +122,7 @@ def need(module: str, extra: str, wanted_by: str) -> ModuleType:
     except ImportError as error:
         raise InputError(
             f"{wanted_by}: {error}\n"
-            f"type pip install 'rnnsearch[{extra}]', or in a clone uv sync --extra {extra}"
+            f"in a clone, type pip install '.[{extra}]' or uv sync --extra {extra}"
         ) from error
 
 

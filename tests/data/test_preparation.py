@@ -223,3 +223,20 @@ def test_encoded_text_is_the_same_for_any_number_of_processes(
     monkeypatch.setattr("nmt.data.cache.MANY", 2)
     monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
     assert encoded() == alone
+
+
+def test_files_that_were_mistaken_for_one_another_are_reported(
+    config: Config, write: Write
+) -> None:
+    same = ["The cat sleeps .", "The dog eats .", "A man sees"]
+    raw_text(config, write, *zip(same, same, strict=True))
+    config.data.valid = TextConfig(write("few.en", ["Le chat dort"]), write("few.fr", ["The cat"]))
+    doubts = list(prepared(config).doubts())
+    assert [doubt.partition(":")[0] for doubt in doubts] == [
+        "data.train",
+        "data.valid.source",
+        "data.valid",
+    ]
+    assert "3 of the first 3 pairs have identical sides" in doubts[0]
+    assert "100% of the words are unknown" in doubts[1]
+    assert "only 1 pair to" in doubts[2]

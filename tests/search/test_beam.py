@@ -140,12 +140,6 @@ def test_equal_scores_are_ordered_by_words():
     assert found(1) == [first]
 
 
-def test_no_hypothesis_if_no_word_is_allowed():
-    model = TableModel(torch.zeros(2, 2, dtype=torch.float64))  # only </s> and <unk>
-    chosen = settings(beam_size=2, min_ratio=1.0, max_ratio=1.0)
-    assert beam_search(model, *pad([[1, 1, END]]), chosen, forbid_unknown=True) == [[]]
-
-
 def test_length_penalty_divides_by_length():
     # Probabilities: .3 for "</s>", .7 * .4 = .28 for "2 </s>", less for longer hypotheses.
     table = torch.full((3, 3), 1e-30, dtype=torch.float64)
@@ -163,6 +157,8 @@ def test_length_penalty_divides_by_length():
 def test_nan_weights_raise_an_error():
     with pytest.raises(RunError, match="NaN"):
         beam_search(TableModel(torch.full((5, 5), torch.nan)), *pad([[2, 0]]), settings())
+    with pytest.raises(RunError, match="all 0"):  # a diverged model
+        beam_search(TableModel(torch.full((5, 5), -torch.inf)), *pad([[2, 0]]), settings())
 
 
 class Casts(TorchDispatchMode):

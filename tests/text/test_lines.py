@@ -42,7 +42,8 @@ def test_only_line_feeds_end_lines(tmp_path: Path, format_name: str) -> None:
 REFUSED = {
     "Latin-1": (b"fine\nfine\nd\xe9j\xe0\n", r":3: not UTF-8 \(byte 0xe9 at column 2\)"),
     "NUL": (b"fine\nf\0ne\n", ":2: NUL byte at column 2"),
-    "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ":1: (NUL byte|not UTF-8)"),
+    "UTF-16": ("\ufefffine\n".encode("utf-16-le"), ": UTF-16; convert it: iconv -f UTF-16"),
+    "CR": (b"a b\rc d\re\r", ": lines end in CR; convert it"),
     "zip": (b"PK\3\4fine\n", ": a zip archive; unpack it"),
     "cut gzip": (gzip.compress(bytes(range(256)) * 99)[:-9], ":.: (cannot be read|NUL|not UTF-8)"),
     "cut xz": (lzma.compress(b"fine\n" * 9)[:-9], r":\d+: cannot be read further"),
@@ -60,7 +61,7 @@ def test_refuses_content_that_is_not_utf8_by_line(tmp_path: Path, case: str) -> 
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("case", ["Latin-1", "NUL", "UTF-16"])
+@pytest.mark.parametrize("case", ["Latin-1", "NUL"])
 def test_streams_are_refused_like_files(case: str) -> None:
     content, message = REFUSED[case]
     numbered = enumerate(io.BytesIO(content), 1)
@@ -82,8 +83,11 @@ def test_parallel_files_must_have_equal_line_counts(tmp_path: Path) -> None:
 
 
 def test_refuses_missing_files_and_folders_by_key(tmp_path: Path) -> None:
-    for path in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(InputError, match=rf"^score\.source: no such file: {path}$"):
+    for path, problem in (
+        (tmp_path / "nothing", "no such file"),
+        (tmp_path, "a folder, not a file"),
+    ):
+        with pytest.raises(InputError, match=rf"^score\.source: {problem}: {path}$"):
             check_file(path, "score.source")
 
 
