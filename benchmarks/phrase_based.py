@@ -286,7 +286,7 @@ def run(overrides: Sequence[str], folder: Path, sentences: int = 300, reordering
         raise InputError(f"--output {folder}: already contains a system; choose another folder")
     config = nmt.configure(*overrides)
     text = prepare(config.data, config.tokenizer)
-    detokenise = tokenisers(config.data, config.tokenizer)[1].detokenise
+    detokenise = tokenisers(config.data.languages)[1].detokenise
     tables = folder / "tables"
     shutil.rmtree(tables, ignore_errors=True)  # of a stopped script
     start = time.monotonic()

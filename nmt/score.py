@@ -29,20 +29,21 @@ log = logging.getLogger(__name__)
 def main(composed: ScoreConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import check_file, read_parallel
-    from nmt.text.tokenise import MAX_WORDS, count_words
+    from nmt.text.tokenise import MAX_WORDS, count_words, tokenisers
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
     model = load_for_command(composed)
     config = model.config
+    tools = tokenisers(config.data.languages)
     total, symbol_count, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:
         while lines := list(islice(pairs, 16 * config.search.batch_size)):
             for n, sides in enumerate(lines, number + 1):
-                for file, line in zip(files, sides, strict=True):
-                    if (words := count_words(line, config.tokenizer.characters)) > MAX_WORDS:
+                for file, line, tool in zip(files, sides, tools, strict=True):
+                    if (words := count_words(line, tool.characters)) > MAX_WORDS:
                         raise InputError(
                             f"{file}:{n}: {words:,} words; a line may have {MAX_WORDS:,}"
                         )
