@@ -18,7 +18,13 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from nmt.cli.composition import conf_folder, keeping_folder, register_configs, with_plus
+from nmt.cli.composition import (
+    conf_folder,
+    keeping_folder,
+    options_first,
+    register_configs,
+    with_plus,
+)
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.sweep import comparison_pages
 from nmt.config.code import find_own_code
@@ -48,7 +54,7 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             set_up_process()  # must run before the first import of torch
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")
-            sys.argv[1:] = with_plus(sys.argv[1:])
+            sys.argv[1:] = with_plus(options_first(sys.argv[1:]))
             register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help

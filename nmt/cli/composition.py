@@ -54,6 +54,20 @@ def with_plus(words: Sequence[str]) -> list[str]:
     return [re.sub(r"^(?=experiment=)", "+", word) for word in words]
 
 
+def options_first(words: Sequence[str]) -> list[str]:
+    """Moves options before the overrides, because argparse reads no overrides after an option that follows some.
+
+    >>> options_first(["+experiment=a", "-m", "seed=1,2", "--config-dir", "mine"])
+    ['-m', '--config-dir', 'mine', '+experiment=a', 'seed=1,2']
+    """
+    options: list[str] = []
+    overrides: list[str] = []
+    for previous, word in itertools.pairwise(["", *words]):
+        is_value = previous.startswith("-") and not re.match(r"[~+]|[^-].*=", word)
+        (options if word.startswith("-") or is_value else overrides).append(word)
+    return [*options, *overrides]
+
+
 def register_configs(commands: Iterable[str] = SCHEMAS) -> None:
     """Registers the schemas of the commands, and the resolvers used in `conf/`, with Hydra.
 
