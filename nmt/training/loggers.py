@@ -12,7 +12,14 @@ from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 
 from nmt.config.schema import Config
 from nmt.training.trainer import make_object, target_of
-from nmt.utils.environment import WITHOUT_KEY, command_name, has_wandb_key, rank, sweep_folder
+from nmt.utils.environment import (
+    WITHOUT_KEY,
+    command_name,
+    has_wandb_key,
+    rank,
+    sweep_folder,
+    swept_overrides,
+)
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_text
 
@@ -83,7 +90,7 @@ def wandb_options(config: Config, folder: Path, given: dict[str, Any]) -> dict[s
     tags = [*config.tags, *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     tags = [*tags, config.experiment, config.regime]
     os.environ.setdefault("WANDB_SILENT", "true")
-    name = f"{config.name}, seed {config.seed}"[:MAX_NAME]
+    name = ", ".join([f"{config.name}, seed {config.seed}", *swept_overrides()])[:MAX_NAME]
     group = (sweep_folder() or "")[-MAX_NAME:]
     # write often, because a killed run loses what W&B's process has not yet written
     settings = {"x_transaction_log_flush_interval": FLUSH_S, "silent": True}

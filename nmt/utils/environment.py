@@ -16,6 +16,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nmt.utils.errors import InputError
+from nmt.utils.quoting import override_key
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # In `~/.netrc`, `wandb login` stores the key under one of these hosts, depending on the version of wandb.
@@ -89,6 +90,24 @@ def sweep_folder() -> str | None:
         return None
     hydra = HydraConfig.get()
     return None if OmegaConf.is_missing(hydra.job, "num") else str(hydra.sweep.dir)
+
+
+def swept_overrides() -> list[str]:
+    """Returns the overrides of this job that Hydra's sweeper chose, except seed and experiment.
+
+    Hydra's own sweeper stores its overrides in the folder of the sweep. Other sweepers do not.
+    """
+    folder = sweep_folder()
+    file = Path(folder or "", "multirun.yaml")
+    if folder is None or not file.is_file():
+        return []
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    typed = OmegaConf.select(OmegaConf.load(file), "hydra.overrides.task", default=[])
+    parsed = OverridesParser.create().parse_overrides(list(typed))
+    swept = {each.key_or_group for each in parsed if each.is_sweep_override()}
+    swept -= {"seed", "experiment"}
+    return [word for word in HydraConfig.get().overrides.task if override_key(word) in swept]
 
 
 def rank_and_world() -> tuple[int, int]:
