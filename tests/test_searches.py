@@ -36,6 +36,7 @@ def test_optuna_runs_each_trial_as_a_job(tmp_path):
     rate = results[scores.index(min(scores))]["config"]["optimizer"]["lr"]
     assert best["best_params"]["optimizer.lr"] == pytest.approx(rate)
     assert (tmp_path / "sweep/comparison.html").is_file()
+    assert "to go on" not in ended.err  # the command would start another search
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The launcher `process`: runs every job of a sweep as its own process, in single-run mode.
+"""The launcher `process`: runs the jobs of a sweep one after another, each in a process in single-run mode.
 
 Lightning starts the other ranks of a DDP job by running the job's command line again. With Hydra's own
 launcher, every rank would therefore repeat the whole sweep. With this launcher, each job has its own command
@@ -6,24 +6,19 @@ line, so its ranks repeat only that job. The process of a job also frees all mem
 affects only one job.
 """
 
-import contextlib
 import copy
 import json
 import logging
 import os
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
-from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
@@ -37,13 +32,12 @@ from nmt.config.keys import INCIDENTAL, effect_of, flatten
 from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked
 from nmt.utils.quoting import override_key, quoted
-from nmt.utils.startup import shared_cores
+from nmt.utils.startup import PARENT
 
 log = logging.getLogger(__name__)
 
 RESULTS = "results.json"  # only the folder of a finished job has this file
-POLL_S = 0.1  # seconds between two checks of the running jobs
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+NOT_STARTED = "not started"
 # If these variables are set, Lightning treats a job as a rank that SLURM has started.
 RANK_VARIABLES = ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 # Keys that jobs do not inherit from the sweep's command, because each job sets its own values
@@ -64,10 +58,6 @@ class ProcessLauncherConf:
     """The keys of `hydra.launcher` with `hydra/launcher=process`."""
 
     _target_: str = "hydra_plugins.nmt_process_launcher.launcher.ProcessLauncher"
-    n_jobs: int = 1
-    """number of jobs that run at a time"""
-    gpus: list[str] | None = None
-    """GPUs to use; each entry runs one job at a time, so [0,0] runs two jobs on GPU 0; null: all visible GPUs"""
 
 
 ConfigStore.instance().store(
@@ -79,152 +69,32 @@ ConfigStore.instance().store(
 class Job:
     """A job of a sweep.
 
-    The job's process starts a new session. Ctrl-C in the terminal therefore reaches only the sweep, which
-    forwards the signal to the job. The session also lets the sweep kill the job with all its child processes.
-
     Attributes:
         number: the value of `hydra.job.num`.
         folder: the folder that the job writes to.
         overrides: the overrides that distinguish the job from the other jobs.
-        config: the job's composed configuration, including `hydra`.
         command: the command that runs the job.
         outcome: text that says how the job ended; starts with `finished` on success.
-        gpus: the GPUs assigned to the job; if empty, the job sees all GPUs of the sweep.
     """
 
     number: int
     folder: Path
     overrides: list[str]
-    config: DictConfig
     command: list[str]
-    outcome: str = "not started"
-    gpus: list[str] = field(default_factory=list)
-    process: Any = None  # subprocess.Popen
-    output: BinaryIO | None = None  # console.log, copied to the terminal while the job runs
-
-    @property
-    def console(self) -> Path:
-        """The file that collects the output of the job."""
-        return self.folder / "console.log"
+    outcome: str = NOT_STARTED
 
     @property
     def finished(self) -> bool:
         return self.outcome.startswith("finished")
 
-    @property
-    def devices(self) -> int:
-        """Number of devices, or -1 for all; with DDP, each device has its own process."""
-        devices = OmegaConf.select(self.config, "trainer.devices", default=1)
-        return devices if isinstance(devices, int) else -1
-
-    def wanted_gpus(self, available: int) -> int:
-        """Returns how many of the sweep's `available` GPUs the job needs."""
-        if OmegaConf.select(self.config, "trainer.accelerator", default=None) == "cpu":
-            return 0
-        return available if self.devices < 0 else min(self.devices, available)
-
-    def start(self, gpus: list[str], n_jobs: int) -> None:
-        """Starts the process on these GPUs, with 1/`n_jobs` of the cores."""
+    def run(self) -> None:
+        """Runs the job to its end. A signal from the terminal reaches it too, and it ends with this process."""
         log.info("#%d starts: %s", self.number, " ".join(self.overrides) or "(no overrides)")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.gpus = gpus
         variables = {k: v for k, v in os.environ.items() if k not in RANK_VARIABLES}
-        variables["PYTHONUNBUFFERED"] = "1"
-        if gpus:
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-        if n_jobs > 1 and not variables.get("OMP_NUM_THREADS"):
-            variables["OMP_NUM_THREADS"] = str(shared_cores(n_jobs * max(1, self.devices)))
-        with self.console.open("ab") as console:
-            if n_jobs == 1:
-                self.output = self.console.open("rb")
-                self.output.seek(0, os.SEEK_END)
-            self.process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=console,
-                env=variables,
-                start_new_session=True,
-            )
-
-    def ended(self) -> bool:
-        """Prints new output of the job; if the job has ended, records its outcome and returns True."""
-        code = self.process.poll()
-        if self.output is not None and (text := self.output.read()):
-            sys.stderr.buffer.write(text)
-            sys.stderr.buffer.flush()
-        if code is None:
-            return False
-        if code:
-            self.kill()  # other ranks may wait for the failed rank
-        if self.output is not None:
-            self.output.close()
+        variables[PARENT] = str(os.getpid())
+        code = subprocess.call(self.command, stdin=subprocess.DEVNULL, env=variables)
         self.outcome = describe_exit(code)
         log.log(logging.ERROR if code else logging.INFO, "#%d %s", self.number, self.outcome)
-        return True
-
-    def kill(self) -> None:
-        """Kills the process and its child processes."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
-
-def run_jobs(jobs: Sequence[Job], n_jobs: int, gpus: Sequence[str]) -> int | None:
-    """Runs jobs in the given order, `n_jobs` at a time, and sets their `outcome`.
-
-    Args:
-        n_jobs: number of jobs that run at a time.
-        gpus: GPUs, each for one job at a time; if empty, every job sees all GPUs of the sweep.
-
-    Returns:
-        The signal that stopped the sweep, or None. The first signal is forwarded to the jobs, which save a
-        checkpoint and end. A second signal kills them.
-    """
-    waiting = list(jobs)
-    running = list[Job]()
-    free = list(gpus)
-    signals: list[int] = []
-    handlers = {
-        number: signal.signal(number, lambda number, frame: signals.append(number))
-        for number in STOPPING
-        if signal.getsignal(number) is not signal.SIG_IGN  # ignored under nohup
-    }
-    forwarded: signal.Signals | None = None
-    try:
-        while running or (waiting and not signals):
-            while waiting and not signals and len(running) < n_jobs:
-                wanted = waiting[0].wanted_gpus(len(gpus))
-                if wanted > len(free):
-                    break
-                waiting[0].start(free[:wanted], n_jobs)
-                running.append(waiting.pop(0))
-                free = free[wanted:]
-            if signals and not forwarded:
-                forwarded = signal.Signals(signals[0])
-                log.warning("%s: stopping; a second signal kills the jobs", forwarded.name)
-                hangup = forwarded == signal.SIGHUP
-                for job in running:
-                    job.process.send_signal(signal.SIGTERM if hangup else forwarded)
-            for job in running if len(signals) > 1 else ():
-                job.kill()
-            for job in [job for job in running if job.ended()]:
-                running.remove(job)
-                free += job.gpus
-            time.sleep(POLL_S if running else 0)
-    finally:
-        for job in running:
-            job.kill()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return signals[0] if signals else None
-
-
-def visible_gpus() -> list[str]:
-    """Returns the GPUs that this process may use, as named in CUDA_VISIBLE_DEVICES."""
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if listed is None:
-        return [str(index) for index, _ in enumerate(Path("/dev").glob("nvidia[0-9]*"))]
-    return [name.strip() for name in listed.split(",") if name.strip() not in ("", "-1")]
 
 
 class ExitCode(Callback):
@@ -243,11 +113,7 @@ class ExitCode(Callback):
 class ProcessLauncher(Launcher):
     """Plans and runs the jobs of a sweep, and logs a summary."""
 
-    def __init__(self, n_jobs: int, gpus: list[str] | None) -> None:
-        if n_jobs < 1:
-            raise InputError(f"hydra.launcher.n_jobs={n_jobs}: must be at least 1")
-        self.n_jobs = n_jobs
-        self.gpus = gpus
+    def __init__(self) -> None:
         self.exit_code = ExitCode()
 
     def setup(
@@ -264,8 +130,8 @@ class ProcessLauncher(Launcher):
         """Runs one batch of jobs; with Hydra's own sweeper, the batch is the whole sweep.
 
         Raises:
-            InputError: if another sweep uses the folder `hydra.sweep.dir`.
-            SystemExit: if a signal stopped the sweep; the code is 128 plus the signal's number.
+            InputError: if another sweep uses the folder `hydra.sweep.dir`, or if the configuration or the
+                text of a job has changed since it ran in this folder.
         """
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
@@ -275,25 +141,25 @@ class ProcessLauncher(Launcher):
             jobs = self._plan(sweep, job_overrides, initial_job_idx)
             HydraConfig.instance().cfg = current
             todo = [job for job in jobs if not job.finished]
-            at_a_time = max(1, min(self.n_jobs, len(todo)))
-            log.info(
-                "%d job(s), %d at a time, in %s; %d had finished before",
-                len(jobs), at_a_time, sweep, len(jobs) - len(todo),
-            )  # fmt: skip
-            gpus = (visible_gpus() if at_a_time > 1 else []) if self.gpus is None else self.gpus
-            stopped = run_jobs(todo, at_a_time, list(map(str, gpus)))
+            done = len(jobs) - len(todo)
+            log.info("%d job(s) in %s; %d had finished before", len(jobs), sweep, done)
+            # A sweeper that chooses values from earlier results would start its search again.
+            repeatable = "basic_sweeper" in self.config.hydra.sweeper.get("_target_", "")
+            if repeatable and todo:
+                log.info("to go on after an interruption, type:\n  %s", sweep_command(sweep))
+            for job in todo:
+                job.run()
         failed = not all(job.finished for job in jobs)
         log.log(logging.ERROR if failed else logging.INFO, "\n%s", summary(jobs, sweep))
-        if stopped is not None:
-            raise SystemExit(128 + stopped)
+        if failed and repeatable:
+            log.info("to run the other jobs again, type:\n  %s", sweep_command(sweep))
         self.exit_code.failed |= failed
         return list(map(job_return, jobs))
 
     def _plan(self, sweep: Path, job_overrides: Iterable[Iterable[str]], first: int) -> list[Job]:
         """Plans the jobs: jobs of an earlier command keep their folders, new jobs get the first free folders.
 
-        An earlier job is skipped if it has finished. Otherwise it is resumed. If its configuration or text
-        has changed, its folder is moved out of the sweep, and the job runs again.
+        An earlier job is skipped if it has finished. Otherwise it is resumed.
         """
         files = sorted(sweep.glob("**/.hydra/overrides.yaml"), reverse=True)
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
@@ -302,40 +168,33 @@ class ProcessLauncher(Launcher):
         for number, overrides in enumerate(map(list, job_overrides), first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
             folder = earlier.pop(signature(overrides), None)
-            outcome = "not started"
+            outcome = NOT_STARTED
             if folder is None:
                 number, folder = free_folder(config, sweep, number, used)
             else:
                 number = int(folder.name) if folder.name.isdecimal() else number
-                key = changed_key(config, folder / ".hydra/config.yaml")
-                if not key and text_has_changed(config, folder / RESULTS):
-                    key = "the text"
-                if key:
-                    moved = sweep.with_name(f"{sweep.name}.earlier") / folder.relative_to(sweep)
-                    moved = moved.with_name(f"{moved.name}-{datetime.now():%Y%m%d-%H%M%S}")
-                    moved.parent.mkdir(parents=True, exist_ok=True)
-                    folder.rename(moved)
-                    log.warning(
-                        "#%d: %s has changed since the job ran; it runs again, its earlier folder "
-                        "is now %s", number, key, moved,
-                    )  # fmt: skip
-                elif (folder / RESULTS).is_file():
+                refuse_changed(config, folder)
+                if (folder / RESULTS).is_file():
                     outcome = "finished before"
                 elif "resume" in config and "resume" not in map(override_key, overrides):
                     overrides = [*overrides, "resume=auto"]
             used.add(folder)
-            command = self._command(number, folder, overrides)
-            jobs.append(Job(number, folder, overrides, config, command, outcome))
+            jobs.append(
+                Job(number, folder, overrides, self._command(number, folder, overrides), outcome)
+            )
         return jobs
 
     def _command(self, number: int, folder: Path, overrides: Iterable[str]) -> list[str]:
         """Returns the command that runs one job in single-run mode."""
-        parsed = vars(get_args_parser().parse_args())
         hydra = self.config.hydra
-        options = ("config_path", "config_name", "config_dir")
+        options = [f"--config-name={hydra.job.config_name}"]
+        for source in hydra.runtime.config_sources:
+            if source.schema == "file" and source.provider in ("main", "command-line"):
+                option = "path" if source.provider == "main" else "dir"
+                options.append(f"--config-{option}={source.path}")
         return [
             *program(),
-            *(f"--{name.replace('_', '-')}={parsed[name]}" for name in options if parsed[name]),
+            *options,
             *(word for word in hydra.overrides.hydra if override_key(word) not in OWN_KEYS),
             *overrides,
             "hydra.mode=RUN",
@@ -351,24 +210,34 @@ def signature(overrides: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in overrides if override_key(word) != "resume")
 
 
-def changed_key(config: DictConfig, file: Path) -> str | None:
-    """Returns a key whose value differs between `config` and `file`; ignores keys for devices, folders and output."""
-    before, now = (
-        flatten(yaml.safe_load(text))
-        for text in (file.read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
-    )
+def refuse_changed(config: DictConfig, folder: Path) -> None:
+    """Refuses a job whose configuration or text has changed since it wrote a checkpoint or results.
+
+    Keys for devices, folders and output may differ. The job itself compares the text of an unfinished job.
+
+    Raises:
+        InputError: if there is such a change. The message names the key and the folder.
+    """
+    results = folder / RESULTS
+    if not results.is_file() and not any(folder.glob("checkpoints/*.ckpt")):
+        return
+    advice = "name another hydra.sweep.dir, or delete the folder to run the job again"
+    files = sorted(folder.glob(".hydra/**/config.yaml"), key=os.path.getmtime)
+    texts = (files[-1].read_text(encoding="utf-8"), OmegaConf.to_yaml(config))
+    before, now = (flatten(yaml.safe_load(text)) for text in texts)
     for key in before | now:
         own = key.partition(".")[0] != "hydra" and effect_of(TrainConfig, key) not in INCIDENTAL
         if own and before.get(key) != now.get(key):
-            return key
-    return None
+            raise InputError(
+                f"{key}={now.get(key)}: the job in {folder} ran with {key}={before.get(key)}; {advice}"
+            )
+    if results.is_file() and text_has_changed(config, results):
+        raise InputError(f"data: the text has changed since the job in {folder} ran; {advice}")
 
 
 def text_has_changed(config: DictConfig, results: Path) -> bool:
     """Tells whether the text of a finished job has changed since the job ran."""
-    text = (
-        json.loads(results.read_text(encoding="utf-8")).get("text") if results.is_file() else None
-    )
+    text = json.loads(results.read_text(encoding="utf-8")).get("text")
     if not text or config.get("ckpt_path"):
         return False
     from nmt.config.code import user_code
@@ -425,15 +294,16 @@ def job_return(job: Job) -> JobReturn:
 
 
 def summary(jobs: Sequence[Job], sweep: Path) -> str:
-    """Returns a text with the outcome of each job and the command that resumes unfinished jobs."""
+    """Returns a text with the outcome of each job."""
     width = max(len(job.outcome) for job in jobs)
     lines = [f"{job.number:3}  {job.outcome:{width}}  {' '.join(job.overrides)}" for job in jobs]
     finished = sum(job.finished for job in jobs)
-    lines.append(f"{finished} of {len(jobs)} jobs finished, in {sweep}")
-    failed = [job for job in jobs if job.process is not None and not job.finished]
-    lines += [f"job {job.number} {job.outcome}, its output: {job.console}" for job in failed]
-    if finished < len(jobs):
-        arguments = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
-        command = ["python", *program()[1:], *arguments, f"hydra.sweep.dir={quoted(str(sweep))}"]
-        lines += ["to resume unfinished jobs:", f"  {shlex.join(command)}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, f"{finished} of {len(jobs)} jobs finished, in {sweep}"])
+
+
+def sweep_command(sweep: Path) -> str:
+    """Returns the command that skips the finished jobs of this sweep and resumes the others."""
+    arguments = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
+    return shlex.join(
+        ["python", *program()[1:], *arguments, f"hydra.sweep.dir={quoted(str(sweep))}"]
+    )

@@ -54,18 +54,30 @@ def sweep(tmp_path):
     (tmp_path / "app.py").write_text(APP)
 
     def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
-        ended = start("app", mode, *arguments, cwd=tmp_path, hook="fork_jobs()").wait()
+        ended = start("app", mode, *arguments, cwd=tmp_path).wait()
         return ended.code, ended.out + ended.err
 
     return run
 
 
-@pytest.mark.parametrize("launcher", ["basic", "process"])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "basic",
+        "process",
+        pytest.param("joblib", marks=pytest.mark.slow),
+        pytest.param("submitit_local", marks=pytest.mark.slow),
+    ],
+)
 def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
+    if launcher not in ("basic", "process"):
+        plugin = f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher"
+        pytest.importorskip(plugin, reason="extra sweeps is missing")
     code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "n=1,2")
     assert code == 0, output
     assert (tmp_path / "s/comparison.html").read_text() == "0 1;"
-    assert output.count("sweep: s\n") == 2
+    logs = "".join(log.read_text() for log in (tmp_path / "s").glob(".submitit/*/*.out"))
+    assert (output + logs).count("sweep: s\n") == 2
 
 
 @pytest.mark.parametrize("launcher", ["basic", "process"])

@@ -7,12 +7,10 @@ import itertools
 import os
 import pkgutil
 import signal
-import subprocess
-import sys
 import types
 from collections.abc import Callable
 from multiprocessing.context import ForkProcess
-from typing import Any, BinaryIO
+from typing import Any
 from unittest import mock
 
 
@@ -53,14 +51,6 @@ def no_figures() -> None:
     publish.build_page = lambda *arguments, **keywords: None
 
 
-def fork_jobs() -> None:
-    """Lets the process launcher fork its jobs, so that they need not import the libraries."""
-    from hydra_plugins.nmt_process_launcher import launcher
-
-    launcher.POLL_S = 0.02
-    launcher.subprocess = types.SimpleNamespace(Popen=Fork, DEVNULL=subprocess.DEVNULL)
-
-
 def fork_ranks() -> None:
     """Lets Lightning's launcher fork the ranks, so that they need not import the libraries."""
     from pytorch_lightning.strategies.launchers import subprocess_script
@@ -75,26 +65,3 @@ def fork_ranks() -> None:
         return process
 
     subprocess_script.subprocess = types.SimpleNamespace(Popen=launch)
-
-
-class Fork(ForkProcess):
-    """Runs `python -m <module>` in a fork, and has the methods of `Popen` that the launcher uses."""
-
-    def __init__(
-        self, command: list[str], *, stdout: BinaryIO, env: dict[str, str], **options: Any
-    ) -> None:
-        from tests.helpers.server import become
-
-        assert command[:2] == [sys.executable, "-m"]
-        same = {"stdin": subprocess.DEVNULL, "stderr": stdout, "start_new_session": True}
-        assert options == same
-        streams = (os.devnull, stdout.name, stdout.name)
-        super().__init__(target=become, args=(command[2:], os.getcwd(), env, streams))
-        self.start()
-
-    def poll(self) -> int | None:
-        return self.exitcode
-
-    def send_signal(self, number: int) -> None:
-        if self.exitcode is None:
-            os.kill(self.pid or 0, number)

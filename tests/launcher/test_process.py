@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -10,23 +11,22 @@ from typing import Any
 
 import pytest
 import yaml
-from omegaconf import open_dict
+from omegaconf import OmegaConf, open_dict
 
-from hydra_plugins.nmt_process_launcher.launcher import (
-    text_has_changed,
-    visible_gpus,
-)
+from hydra_plugins.nmt_process_launcher.launcher import text_has_changed
 from nmt.config.loading import load
 from nmt.data.preparation import prepare
 from nmt.utils.errors import describe_exit
 from tests.helpers.processes import TINY, Ended, Process, run, start
 
 APP = """
-import json, os, signal, sys, time
+import json, os, sys, time
 from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
+from nmt.utils.environment import swept_overrides
+from nmt.utils.startup import PARENT, end_with_parent
 
 @hydra.main(version_base=None, config_path="conf", config_name="app")
 def main(cfg):
@@ -35,14 +35,8 @@ def main(cfg):
     print("hello from", cfg.seed, flush=True)
     if cfg.exit:
         sys.exit(cfg.exit)
-    def stop(number, frame):
-        (folder / "checkpoint").write_text(str(number))
-        sys.exit(128 + number)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN if cfg.stubborn else stop)
-    (folder / "started").touch()
-    while time.time() < began + cfg.sleep and not (folder / "enough").exists():
-        time.sleep(0.02)
+    (folder / "started").write_text(str(os.getpid()))
+    time.sleep(cfg.sleep)
     result = {
         "config": OmegaConf.to_container(cfg, resolve=True),
         "began": began,
@@ -51,10 +45,14 @@ def main(cfg):
         "argv": sys.argv[1:],
         "environment": dict(os.environ),
         "mode": HydraConfig.get().mode.name,
+        "swept": swept_overrides(),
+        "objective": cfg.seed,
     }
     (folder / "results.json").write_text(json.dumps(result))
 
 if __name__ == "__main__":
+    if parent := os.environ.pop(PARENT, ""):
+        end_with_parent(int(parent))
     main()
 """
 CONFIG = """
@@ -65,7 +63,6 @@ list: [1]
 dict: {a: 1}
 resume: null
 exit: 0
-stubborn: false
 sleep: 0.0
 folder: ${hydra:sweep.dir}
 trainer: {devices: 1, accelerator: auto}
@@ -84,13 +81,13 @@ class App:
         (folder / "small/app.py").write_text(APP)
         (self.conf / "app.yaml").write_text(CONFIG)
 
-    def start(self, *arguments: str, hook: str = "fork_jobs()", **environ: str) -> Process:
-        """Starts a sweep, whose jobs are forked to save time or, with an empty `hook`, are new interpreters."""
-        return start("small.app", "-m", *arguments, cwd=self.folder, hook=hook, env=environ)
+    def start(self, *arguments: str, **environ: str) -> Process:
+        """Starts a sweep, whose jobs are new interpreters."""
+        return start("small.app", "-m", *arguments, cwd=self.folder, env=environ)
 
-    def sweep(self, *arguments: str, **options: str) -> tuple[int, str]:
-        """Runs a sweep, and returns its exit status and output; `options` are passed to `start`."""
-        return outcome(self.start(*arguments, **options).wait())
+    def sweep(self, *arguments: str, **environ: str) -> tuple[int, str]:
+        """Runs a sweep, and returns its exit status and output."""
+        return outcome(self.start(*arguments, **environ).wait())
 
     def results(self, sweep: str = "s") -> dict[str, dict[str, Any]]:
         """Returns the results of the finished jobs, by folder."""
@@ -115,8 +112,7 @@ def app(tmp_path: Path) -> App:
 
 
 def test_jobs_run_one_after_the_other_in_order(app):
-    """Here each job is a new interpreter, whereas the other tests fork jobs to save time."""
-    code, output = app.sweep(SWEEP, "seed=3,1", hook="", SLURM_NTASKS="4", SLURM_PROCID="0")
+    code, output = app.sweep(SWEEP, "seed=3,1", "text=a", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
     assert (first["config"]["seed"], second["config"]["seed"]) == (3, 1)
@@ -125,9 +121,10 @@ def test_jobs_run_one_after_the_other_in_order(app):
         assert (result["num"], result["mode"]) == (number, "RUN")
         assert not {"-m", "--multirun"} & set(result["argv"])
         assert not {"SLURM_NTASKS", "SLURM_PROCID"} & set(result["environment"])
-    assert "hello from 3" in output  # jobs that run one by one show their output
-    assert "hello from 1" in (app.folder / "s/1/console.log").read_text()
+    assert output.index("hello from 3") < output.index("hello from 1")
     assert "2 of 2 jobs finished, in s" in output
+    advice = "to go on after an interruption, type:\n  python -m small.app -m seed=3,1 text=a"
+    assert f"{advice} hydra.sweep.dir=s\n" in output
 
 
 def test_values_reach_the_jobs_as_typed(app):
@@ -152,11 +149,12 @@ def test_hydras_own_options_reach_the_jobs(app):
     (app.folder / "other/second.yaml").write_text("defaults: [app, _self_]\nseed: 40\n")
     code, output = app.sweep(
         "--config-dir", "other", "--config-name", "second", SWEEP, "sleep=0,0.01",
-        "hydra.job.name=named", "hydra.launcher.n_jobs=2", "hydra/job_logging=default",
-        "hydra.sweep.subdir='deep/${sleep}'",
+        "hydra.job.name=named", "hydra/job_logging=default", "hydra.sweep.subdir='deep/${sleep}'",
     )  # fmt: skip
     assert code == 0, output
-    assert [result["config"]["seed"] for result in app.results().values()] == [40, 40]
+    results = app.results().values()
+    assert [result["config"]["seed"] for result in results] == [40, 40]
+    assert [result["swept"] for result in results] == [["sleep=0"], ["sleep=0.01"]]
     assert (app.folder / "s/deep/0.01/named.log").exists()
 
 
@@ -164,9 +162,10 @@ def test_failed_and_refused_jobs_leave_the_others_alone(app):
     code, output = app.sweep(SWEEP, "exit=3,0,2", "seed=5")
     assert code == 1
     assert sorted(app.results()) == ["1"]
-    assert "job 0 failed (exit code 3), its output: s/0/console.log" in output
-    assert "job 2 refused (exit code 2), its output: s/2/console.log" in output
+    assert "  0  failed (exit code 3)   exit=3 seed=5" in output
+    assert "  2  refused (exit code 2)  exit=2 seed=5" in output
     assert "1 of 3 jobs finished" in output
+    assert "to run the other jobs again, type:\n  python -m small.app -m" in output
     assert "Traceback" not in output
     assert [describe_exit(code) for code in (-9, 143)] == [
         "stopped by SIGKILL",
@@ -174,83 +173,57 @@ def test_failed_and_refused_jobs_leave_the_others_alone(app):
     ]
 
 
-def test_two_at_a_time(app):
-    code, output = app.sweep(SWEEP, "seed=1,2,3", "sleep=0.5", "hydra.launcher.n_jobs=2")
-    assert code == 0, output
-    first, second, third = app.results().values()
-    assert second["began"] < first["ended"]
-    assert third["began"] >= min(first["ended"], second["ended"])
-    assert "hello" not in output  # jobs that run in parallel do not show theirs
-
-
-def test_gpus_and_threads_are_shared_out(app):
-    code, output = app.sweep(
-        SWEEP, "trainer.devices=2,1", "seed=1,2", "sleep=0.5", "hydra.launcher.n_jobs=3",
-        hook="fork_jobs()\nfrom nmt.utils import startup\nstartup.physical_cores = lambda: 25",
-        CUDA_VISIBLE_DEVICES="4,GPU-b,6", OMP_NUM_THREADS="",
-    )  # fmt: skip
-    assert code == 0, output
-    results = [app.results()[n] for n in "0123"]
-    given = [set(result["environment"]["CUDA_VISIBLE_DEVICES"].split(",")) for result in results]
-    assert [len(gpus) for gpus in given] == [2, 2, 1, 1]
-    assert given[0] == {"4", "GPU-b"}
-    threads = [int(result["environment"]["OMP_NUM_THREADS"]) for result in results]
-    assert threads == [4, 4, 8, 8]  # 25 // 3 cores per job, divided by its GPUs
-    for i, one in enumerate(results):
-        for j, other in enumerate(results[:i]):
-            if one["began"] < other["ended"] and other["began"] < one["ended"]:
-                assert not given[i] & given[j]
-
-
-@pytest.mark.parametrize(
-    ("listed", "names"), [("0,2", ["0", "2"]), ("", []), ("MIG-a, GPU-b", ["MIG-a", "GPU-b"])]
-)
-def test_visible_gpus_are_those_the_variable_names(monkeypatch, listed, names):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    assert visible_gpus() == names
+def test_a_failed_trial_of_optuna(app):
+    """The search goes on; the command is not printed, since it would start another search."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
+    grid = ("hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "hydra.sweeper.n_jobs=1")
+    code, output = app.sweep(SWEEP, *grid, "hydra.sweeper.n_trials=2", "exit=choice(0,3)")
+    assert code == 1
+    assert output.count("failed (exit code 3)  exit=3") == 1
+    assert "python -m" not in output
+    best = yaml.safe_load((app.folder / "s/optimization_results.yaml").read_text())
+    assert (best["best_params"], best["best_value"]) == ({"exit": 0}, 1.0)
 
 
 def test_a_sweep_started_again_skips_and_resumes(app):
-    assert app.sweep(SWEEP, "seed=1,2", "exit=0,3")[0] == 1
+    assert app.sweep(SWEEP, "seed=1", "exit=0,3")[0] == 1
     before = app.results()
-    assert sorted(before) == ["0", "2"]
+    assert sorted(before) == ["0"]
     # Jobs keep their folders if the order changes and a seed is added. Failed jobs run again.
-    code, output = app.sweep(SWEEP, "exit=3,0", "seed=9,2,1")
+    code, output = app.sweep(SWEEP, "exit=3,0", "seed=9,1")
     assert code == 1
     assert "finished before" in output
     after = app.results()
-    assert sorted(after) == ["0", "2", "5"]
-    assert {n: after[n] for n in before} == before
-    assert after["5"]["config"]["seed"] == 9
-    files = [app.folder / f"s/{n}/.hydra/overrides.yaml" for n in "134"]
+    assert sorted(after) == ["0", "3"]
+    assert after["0"] == before["0"]
+    assert after["3"]["config"]["seed"] == 9
+    files = [app.folder / f"s/{n}/.hydra/overrides.yaml" for n in "12"]
     assert [set(yaml.safe_load(file.read_text())) for file in files] == [
         {"seed=1", "exit=3", "resume=auto"},
-        {"seed=2", "exit=3", "resume=auto"},
         {"seed=9", "exit=3"},
     ]
-    # A third start finds the folder of seed=1, since the saved override resume=auto is ignored.
-    app.sweep(SWEEP, "exit=3", "seed=1")
-    assert sorted(p.name for p in (app.folder / "s").iterdir() if p.is_dir()) == list("012345")
 
 
-def test_a_job_whose_configuration_has_changed_is_run_again(app):
-    nested = (SWEEP, "hydra.sweep.subdir='deep/${seed}'")
-    assert app.sweep(*nested, "seed=1,2")[0] == 0
-    (app.conf / "app.yaml").write_text(CONFIG.replace("text: plain", "text: other"))
-    code, output = app.sweep(*nested, "seed=1,2,3")
-    assert code == 0, output
-    assert "#1: text has changed since the job ran; it runs again" in output
-    assert [result["config"]["text"] for result in app.results().values()] == ["other"] * 3
-    aside = app.results("s.earlier").items()
-    assert [(name[:7], result["config"]["text"]) for name, result in aside] == [
-        ("deep/1-", "plain"),
-        ("deep/2-", "plain"),
-    ]
+@pytest.mark.parametrize("file", ["results.json", "checkpoints/last.ckpt"])
+def test_a_job_whose_configuration_has_changed_is_refused(composer, tmp_path, file):
+    """The whole sweep ends before a job runs. A job without results and checkpoints may change."""
+    job = tmp_path / "s/0"
+    for path in (job / ".hydra/overrides.yaml", job / file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (job / ".hydra/overrides.yaml").write_text("[seed=1]")
+    OmegaConf.save(composer("seed=1", "model.dropout=0.3"), job / ".hydra/config.yaml")
+    (job / file).write_text("{}")
+    ended = run("train", "-m", "seed=1,2", SWEEP, cwd=tmp_path)
+    assert (ended.code, ended.err) == (
+        2,
+        "nmt: model.dropout=0.1: the job in s/0 ran with model.dropout=0.3; name another "
+        "hydra.sweep.dir, or delete the folder to run the job again\n",
+    )
+    assert not (tmp_path / "s/1").exists()
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
-def test_a_finished_job_knows_another_text(composer, tmp_path, command):
-    """A training job runs again if its text has changed, but an evaluation, which reads no training text, does not."""
+def test_a_changed_text_of_a_finished_job(composer, tmp_path):
+    """An evaluation reads no training text, and its results name none."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
         for side in ("en", "fr"):
@@ -263,56 +236,40 @@ def test_a_finished_job_knows_another_text(composer, tmp_path, command):
     training = load(composer(*typed))
     read = prepare(training.data, training.tokenizer).identified()
     results = tmp_path / "results.json"
-    results.write_text(json.dumps({"text": read if command == "train" else None}))
+    results.write_text(json.dumps({"text": read}))
     assert not text_has_changed(config, results)
     names["valid"].with_suffix(".fr").write_text("a b\nc e\n")
-    assert text_has_changed(config, results) == (command == "train")
+    assert text_has_changed(config, results)
+    results.write_text(json.dumps({"text": None}))
+    assert not text_has_changed(config, results)
+    results.write_text(json.dumps({"text": read}))
     names["valid"].with_suffix(".fr").unlink()
     assert not text_has_changed(config, results)  # a missing file is not a change
-    assert not text_has_changed(config, tmp_path / "unfinished.json")
-    config.initial_checkpoint = "deleted.ckpt"
-    assert not text_has_changed(config, results)
 
 
-def test_ctrl_c_stops_the_jobs_and_says_how_to_go_on(app):
-    process = app.start(SWEEP, "sleep=0,30,31")
-    app.wait_for("s/1/started")
-    process.send_signal(signal.SIGINT)
-    code, output = outcome(process.wait())
-    assert code == 130
-    assert (app.folder / "s/1/checkpoint").read_text() == str(int(signal.SIGINT))
-    assert "1 of 3 jobs finished" in output
-    assert "job 1 stopped by SIGINT, its output: s/1/console.log" in output
-    assert "  2  not started" in output
-    assert "python -m small.app -m sleep=0,30,31 hydra.sweep.dir=s\n" in output
-    assert not (app.folder / "s/2").exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_reaches_all_running_jobs_as_sigterm(app, number):
-    """SIGHUP, which a closed terminal sends, would end a job without a checkpoint."""
-    process = app.start(SWEEP, "sleep=30,31", "hydra.launcher.n_jobs=2")
-    for n in "01":
-        app.wait_for(f"s/{n}/started")
-    process.send_signal(number)
-    code, output = outcome(process.wait())
-    assert code == 128 + number, output
-    assert [(app.folder / f"s/{n}/checkpoint").read_text() for n in "01"] == ["15", "15"]
-
-
-def test_a_second_sweep_in_the_folder_is_refused_and_a_second_ctrl_c_kills(app):
-    process = app.start(SWEEP, "sleep=60", "stubborn=true")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
+def test_a_job_ends_with_its_sweep(app, number):
+    """A signal that only the sweep receives ends both. Another sweep may then use the folder."""
+    process = app.start(SWEEP, "sleep=60")
     app.wait_for("s/0/started")
-    code, output = app.sweep(SWEEP, "seed=1,2")
-    assert code == 1
-    assert "hydra.sweep.dir=s: another command works in this folder" in output
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    code, output = outcome(process.wait())
-    assert code == 130
-    assert "job 0 stopped by SIGKILL" in output
+    assert "another command works in this folder" in app.sweep(SWEEP, "seed=1,2")[1]
+    job = int((app.folder / "s/0/started").read_text())
+    process.send_signal(number)
+    process.wait()
+    end = time.monotonic() + 3
+    while is_running(job):
+        assert time.monotonic() < end, "the job runs on"
+        time.sleep(0.02)
     assert app.results() == {}
+
+
+def is_running(process: int) -> bool:
+    """Whether a process exists; a zombie, which waits for its parent to read its exit code, does not count."""
+    try:
+        os.kill(process, 0)
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 @pytest.mark.slow
@@ -320,7 +277,7 @@ def test_a_sweep_over_devices_starts_each_rank_once(tmp_path):
     """To start the other ranks of a job, Lightning runs its command line again."""
     devices = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1,2")
     typed = ("+experiment=rnnsearch50", *TINY, *devices, "hydra.sweep.dir='an odd, name'")
-    ended = run("train", "-m", *typed, cwd=tmp_path, hook="fork_jobs()")
+    ended = run("train", "-m", *typed, cwd=tmp_path)
     assert ended.code == 0, ended.err
     files = sorted((tmp_path / "an odd, name").glob("*/results.json"))
     one, two = (json.loads(file.read_text()) for file in files)

@@ -42,7 +42,6 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("train optimizer._target_=torch.optim.Adan", "optimizer._target_=torch.optim.Adan: "),
         (f"train optimizer.schedule._target_={PLATEAU}", "ReduceLROnPlateau needs a score; choose"),
         ("train trainer.accelerator=gpu regime=tiny", "trainer.accelerator=gpu: no GPU found"),
-        ("train -m hydra.launcher.n_jobs=0 seed=1,2", "hydra.launcher.n_jobs=0: must be at least"),
         ("translate checkpoint=x.ckpt", "checkpoint=x.ckpt: damaged, or not a checkpoint"),
         ("translate checkpoint=x.ckpt seed=4", "seed: no such key; it belongs to the training run"),
         ("evaluate checkpoint=x.ckpt model=rnnencdec", "model: no such key; it belongs to the"),
