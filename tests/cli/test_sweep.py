@@ -54,7 +54,8 @@ def sweep(tmp_path):
     (tmp_path / "app.py").write_text(APP)
 
     def run(*arguments: str, mode: str = "-m") -> tuple[int, str]:
-        ended = start("app", mode, *arguments, cwd=tmp_path).wait()
+        path = {"PYTHONPATH": str(tmp_path)}
+        ended = start("app", mode, *arguments, cwd=tmp_path, env=path).wait()
         return ended.code, ended.out + ended.err
 
     return run

@@ -83,6 +83,7 @@ class App:
 
     def start(self, *arguments: str, **environ: str) -> Process:
         """Starts a sweep, whose jobs are new interpreters."""
+        environ = {"PYTHONPATH": str(self.folder), **environ}
         return start("small.app", "-m", *arguments, cwd=self.folder, env=environ)
 
     def sweep(self, *arguments: str, **environ: str) -> tuple[int, str]:
