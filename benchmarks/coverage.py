@@ -1,20 +1,23 @@
 """Simulates test sets, and counts how often intervals of `nmt.evaluation` contain the true value.
 
     python -m benchmarks.coverage [--sets 1000] [--only natural] [--csv docs/results/coverage.csv]
+    python -m benchmarks.coverage --bands [--sets 1000] [--csv docs/results/bands.csv]
     python -m benchmarks.coverage --constant 0.2 [--sets 500] [--loss 0.1]
 
 A simulated translation has as many words as its source. Each sentence has a probability that a word is right,
-drawn from a beta distribution. An n-gram matches if its n words are right. The expected BLEU at each length is
-therefore known. Prints a table. Each row simulates another combination of a curve of BLEU over length, a
-distribution of lengths, and differences between seeds or documents. All columns except `excludes 0` and `s`
-(seconds) are percentages of test sets whose interval contains the true value of a quantity:
+drawn from a beta distribution. All systems and seeds share these probabilities. An n-gram matches if its n words
+are right. The expected BLEU at each length is therefore known. Prints a table. Each row simulates another
+combination of a curve of BLEU over length, a distribution of lengths, and differences between seeds or documents.
+All columns except `s` (seconds) are percentages of test sets whose interval contains the true value of a quantity:
 
 - `curve`: BLEU at a length (mean of the percentages over all lengths)
 - `retention`: the BLEU at 50 words divided by the BLEU at 10 words
 - `10 %`, `25 %`, `50 %`: the length at which this share of the BLEU at 10 words is lost
 - `exact`: retention without smoothing; the true values of the other columns come from the smoothed curve
-- `excludes 0`: percentage of test sets in which the band for the difference between two equal systems
-  excludes 0 at some length (nominal: 5)
+
+`--bands` prints the percentages of test sets in which the band of the difference excludes 0 at some length: for two
+equal systems (nominal: 5), and for a system that is worse at all lengths. *Equal* seeds differ only in
+what they do to single words; *similar* seeds differ in BLEU, with a standard deviation of about 1.5 %.
 
 `--constant` simulates systems that replace spans of words, omit words and insert words. The error rate
 differs between sentences, but does not depend on length. The test of excess retention compares the fall of
@@ -44,6 +47,7 @@ from nmt.evaluation.length_curve import (
     LOST,
     SHORT,
     Curve,
+    Kernel,
     difference,
     excess_retention,
     kernel,
@@ -59,6 +63,7 @@ LONGEST = 100  # number of words in the longest sentence
 LONGEST_EVER = 400  # number of words in the longest paragraph
 SHIFT = 0.5  # standard deviation of the documents' shifts of a logit (see `simulated`)
 CONCENTRATION = 12.0  # alpha + beta of the beta distribution
+WORSE = 0.98  # see `bands`; lowers BLEU by about 5 %
 WARM_UP = 30  # a span of errors can start up to this many words before a sentence
 POPULATION = 100_000  # number of sentences from which the true values are computed
 ORDERS = np.arange(1, 5)
@@ -102,6 +107,13 @@ SEEDS = {
     "1 seed": Seeds(),
     "3 seeds": Seeds(3, spread=0.04),
     "3 seeds, 1 in 3 fails": Seeds(3, failing=1 / 3, spread=0.02),
+    "2 equal seeds": Seeds(2),
+    "3 equal seeds": Seeds(3),
+    "5 equal seeds": Seeds(5),
+    "3 similar seeds": Seeds(3, spread=0.01),
+    "5 similar seeds": Seeds(5, spread=0.01),
+    "10 similar seeds": Seeds(10, spread=0.01),
+    "5 seeds": Seeds(5, spread=0.04),
 }
 
 
@@ -160,24 +172,37 @@ def statistics(correct: np.ndarray, written: np.ndarray, lengths: np.ndarray) ->
     return np.concatenate([correct, totals(written), *words], axis=1).astype(np.float64)
 
 
-def simulated(
+def draw_difficulty(
     lengths: np.ndarray,
     fall: Fall,
-    factors: np.ndarray,
     generator: np.random.Generator,
     documents: np.ndarray | None = None,
-    truncated: int = 0,
-) -> Iterator[np.ndarray]:
-    """Yields the BLEU statistics (N, 10) of each seed; all seeds translate the same sentences.
+) -> np.ndarray:
+    """Draws the probability (N,) that a word of each sentence is right; all systems share these probabilities.
 
-    Each document shifts the logit of the probability of a right word by a random number, with a standard
-    deviation of `SHIFT`. Translations have at most `truncated` words; 0: no limit.
+    Each document shifts the logit of the probability by a random number, with a standard deviation of `SHIFT`.
     """
     means = moments(fall(lengths.astype(float)))[:, 0]
     right = generator.beta(means * CONCENTRATION, (1 - means) * CONCENTRATION)
-    if documents is not None:
-        shift = generator.normal(0, SHIFT, documents.max() + 1)[documents]
-        right = expit(logit(np.clip(right, 1e-6, 1 - 1e-6)) + shift)
+    if documents is None:
+        return right
+    shift = generator.normal(0, SHIFT, documents.max() + 1)[documents]
+    return expit(logit(np.clip(right, 1e-6, 1 - 1e-6)) + shift)
+
+
+def translate(
+    lengths: np.ndarray,
+    right: np.ndarray,
+    factors: np.ndarray,
+    generator: np.random.Generator,
+    truncated: int = 0,
+) -> Iterator[np.ndarray]:
+    """Yields the BLEU statistics (N, 10) of each seed of a system.
+
+    Args:
+        right: (N,) probability that a word is right; each seed multiplies it by its own factor.
+        truncated: maximum number of words of a translation; 0: no limit.
+    """
     written = np.minimum(lengths, truncated or LONGEST_EVER)
     inside = np.arange(lengths.max()) < written[:, None]
     for factor in factors:
@@ -187,6 +212,18 @@ def simulated(
             matches = matches[:, 1:] & inside[:, : matches.shape[1] - 1] & matches[:, :-1]
             correct.append(matches.sum(axis=1))
         yield statistics(np.stack(correct, axis=1), written, lengths)
+
+
+def curve_of(
+    of: Kernel, tables: Sequence[np.ndarray], resamples: int, documents: np.ndarray | None
+) -> Curve:
+    """Computes the curve of a system from the BLEU statistics of its seeds."""
+
+    def influence() -> np.ndarray:
+        return np.mean([of.influence(each, BLEU.combine, documents) for each in tables], axis=0)
+
+    values = np.stack([BLEU.curve(of.sums(table, resamples, documents)) for table in tables])
+    return Curve(of, [values], documents=count_documents(documents), influence=influence)
 
 
 LENGTHS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
@@ -218,7 +255,8 @@ def truth(plan: Plan) -> Curve:
     if plan.documents or plan.truncated:  # there is no formula, so draw a large sample
         alone = np.arange(POPULATION) if plan.documents else None
         factors = np.ones(1)
-        [table] = simulated(lengths, fall, factors, generator, alone, plan.truncated)
+        right = draw_difficulty(lengths, fall, generator, alone)
+        [table] = translate(lengths, right, factors, generator, plan.truncated)
         return Curve(of, [BLEU.combine(of.sums(table, 0)[0])[None, None]])
     value = np.zeros(len(of.lengths))
     for factor, probability in SEEDS[plan.seeds].quadrature():
@@ -261,21 +299,12 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
     drawn = documents if plan.known else None
     band, rows = [], []
 
-    def draw_curve(lengths: np.ndarray) -> Curve:
-        of = kernel(lengths)
-        factors = SEEDS[plan.seeds].draw(generator)
-        tables = [*simulated(lengths, fall, factors, generator, documents, plan.truncated)]
-
-        def influence() -> np.ndarray:
-            return np.mean([of.influence(each, BLEU.combine, drawn) for each in tables], axis=0)
-
-        values = [BLEU.curve(of.sums(table, resamples, drawn)) for table in tables]
-        count = count_documents(drawn)
-        return Curve(of, [np.stack(values)], documents=count, influence=influence)
-
     for _ in range(sets):
         lengths = draw_lengths(plan.lengths, size, generator)
-        curve = draw_curve(lengths)
+        right = draw_difficulty(lengths, fall, generator, documents)
+        factors = SEEDS[plan.seeds].draw(generator)
+        tables = [*translate(lengths, right, factors, generator, plan.truncated)]
+        curve = curve_of(kernel(lengths), tables, resamples, drawn)
         low, high = curve.band()
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
@@ -287,15 +316,38 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
         assert below is not None
         assert above is not None
         lost = [curve.lost(share) for share in LOST]
-        # The second system translates the same documents with different errors.
-        low, high = difference(curve, draw_curve(lengths)).band()
-        excludes_zero = bool(((low > 0) | (high < 0)).any())
         rows.append(
             [below <= kept.score <= above]
             + [holds(*pair, curve.lengths[-1]) for pair in zip(lost, crossings, strict=True)]
-            + [below <= exact <= above if simple else np.nan, excludes_zero]
+            + [below <= exact <= above if simple else np.nan]
         )
     return [100 * float(np.mean(band)), *(100 * np.mean(rows, axis=0)).tolist()]
+
+
+def differs(first: Curve, second: Curve) -> bool:
+    """Tells whether the band of the difference of two systems excludes 0 at some length."""
+    low, high = difference(first, second).band()
+    return bool(((low > 0) | (high < 0)).any())
+
+
+def bands(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
+    """Returns the percentages of test sets whose band excludes 0 for an equal, and for a worse system.
+
+    Each word of the worse system is right with a probability that is lower by the factor `WORSE`.
+    """
+    generator = np.random.default_rng(1)
+    documents = draw_documents(plan, size)
+    found = []
+    for _ in range(sets):
+        lengths = draw_lengths(plan.lengths, size, generator)
+        of = kernel(lengths)
+        right = draw_difficulty(lengths, FALLS[plan.fall], generator, documents)
+        system, equal, worse = (
+            curve_of(of, [*translate(lengths, right, factors, generator)], resamples, documents)
+            for factors in (SEEDS[plan.seeds].draw(generator) * part for part in (1, 1, WORSE))
+        )
+        found.append([differs(system, equal), differs(system, worse)])
+    return (100 * np.mean(found, axis=0)).tolist()
 
 
 def damaged(
@@ -361,7 +413,7 @@ def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> 
 
 PLANS = [
     *(Plan(kind, "1 seed", name) for kind in ("even", "natural") for name in FALLS),
-    *(Plan("even", seeds, "exponential") for seeds in SEEDS if seeds != "1 seed"),
+    *(Plan("even", seeds, "exponential") for seeds in ("3 seeds", "3 seeds, 1 in 3 fails")),
     *(Plan(kind, "1 seed", "power law") for kind in LENGTHS if kind not in ("even", "natural")),
     Plan("natural", "1 seed", "power law", truncated=40),
     *(
@@ -370,7 +422,13 @@ PLANS = [
         for known in (False, True)
     ),
 ]
-COLUMNS = ("curve", "retention", "10 %", "25 %", "50 %", "exact", "excludes 0")
+BANDS = [
+    Plan("natural", seeds, "power law", documents, known=documents > 0)
+    for seeds in SEEDS
+    if "fails" not in seeds
+    for documents in (0, 50, 10)
+]
+COLUMNS = ("curve", "retention", "10 %", "25 %", "50 %", "exact")
 
 
 def main() -> None:
@@ -380,6 +438,7 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     parser.add_argument("--csv", help="file to write the rows to")
+    parser.add_argument("--bands", action="store_true", help="bands of differences only")
     parser.add_argument("--constant", type=float, help="rate of errors")
     parser.add_argument("--loss", type=float, default=0.0, help="share lost by long sentences")
     options = parser.parse_args()
@@ -388,13 +447,16 @@ def main() -> None:
         falls, rises = verdicts(options.constant, options.loss, *sizes)
         print(f"steeper fall reported in {falls:.1f} %, flatter fall in {rises:.1f} %")
         return
-    print(f"| lengths, seeds, shape | {' | '.join(COLUMNS)} | s |")
-    print(f"|---|{'---:|' * (len(COLUMNS) + 1)}")
-    rows = [["row", *COLUMNS]]
-    for plan in PLANS:
+    plans, columns, cells_of = PLANS, COLUMNS, coverage
+    if options.bands:
+        plans, columns, cells_of = BANDS, ("equal", "worse"), bands
+    print(f"| lengths, seeds, shape | {' | '.join(columns)} | s |")
+    print(f"|---|{'---:|' * (len(columns) + 1)}")
+    rows = [["row", *columns]]
+    for plan in plans:
         if options.only in plan.title:
             start = time.perf_counter()
-            cells = [f"{value:.1f}" for value in coverage(plan, *sizes)]
+            cells = [f"{value:.1f}" for value in cells_of(plan, *sizes)]
             seconds = time.perf_counter() - start
             print(f"| {plan.title} | {' | '.join(cells)} | {seconds:.0f} |", flush=True)
             rows.append([plan.title, *cells])

@@ -61,6 +61,11 @@ class Estimate:
         drawn = "sentences" if self.documents is None else "documents"
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
+    @property
+    def error_of_runs(self) -> float:
+        """The standard error over sentences or documents alone, for these runs."""
+        return math.sqrt(_variance(self.resampled) * _correction(self.documents))
+
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Returns the confidence interval; both ends are None if unknown, such as with few seeds and no resamples."""
         if not self.over_seeds:

@@ -9,11 +9,7 @@ squared sum of the weights, divided by the sum of the squared weights.
 
 The bootstrap (`nmt.evaluation.resampling`) sums the weighted statistics of all resamples in one matrix
 product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a single curve
-is a separate interval at each length. The band of a difference or ratio is simultaneous. For two equal
-systems, it excludes equality at one or more lengths in only 5 % of the cases. In each resample, the
-deviation at each length is divided by its standard error, which is computed from the influence of each sentence
-on the score. Let t be the largest of these quotients over all lengths. Half the width of the band, in standard
-errors, is a quantile of t over the resamples (bootstrap-t; Efron and Tibshirani, 1993, section 12.5).
+is a separate interval at each length. The band of a difference or ratio is simultaneous (`ComparedCurve`).
 
 Array shapes: N sentences, U resampled units (sentences or documents), F statistics of a sentence, G lengths
 of the curve, R resamples, n runs of a group.
@@ -29,7 +25,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from nmt.config.keys import CONFIDENCE, EDGES
 from nmt.evaluation.estimate import Estimate, combined
@@ -38,6 +34,7 @@ from nmt.evaluation.resampling import (
     Combine,
     count_documents,
     resampled_sums,
+    signed_sums,
     sums_by_document,
 )
 from nmt.evaluation.scores import Score
@@ -272,27 +269,56 @@ class Curve:
 
 
 class ComparedCurve(Curve):
-    """The difference or ratio of two curves, with a simultaneous band over all lengths."""
+    """The difference or ratio of two curves, with a simultaneous band over all lengths.
+
+    For two equal systems, the band excludes equality at one or more lengths in 5 % of the cases. Its width has
+    two parts, whose squares are added:
+
+    - What the choice of sentences contributes, and what the seeds make of each sentence. It differs from length
+      to length, so its quantile is that of a maximum over all lengths, from a wild bootstrap (Wu, 1986; for
+      clusters, Cameron, Gelbach and Miller, 2008). The influence of each sentence or document gets a random
+      sign. The sum at each length is divided by its own standard error. This is exact, even for a few documents,
+      if systems are equal and their errors symmetric.
+    - What the seeds contribute beyond it. A better seed is better at most lengths, so this part has the quantile
+      of Student's t at a single length.
+    """
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
-        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
-        if not resampled.size:
-            return np.full_like(self.score, np.nan), np.full_like(self.score, np.nan)
-        largest = np.quantile(self._largest_deviations(resampled), CONFIDENCE)
-        normal = ndtri((1 + CONFIDENCE) / 2)
-        errors = [e.margin() / normal if e.over_seeds else e.error for e in self.estimates]
-        widths = largest * np.array(errors)
+        resamples = self.samples[0].shape[1] - 1
+        unknown = np.full_like(self.score, np.nan)
+        terms = self.influence() if resamples else unknown[:0]
+        if len(terms) < 2:
+            return unknown, unknown
+        quantile = _largest_deviation(terms[:, np.isfinite(self.score)], resamples)
+        if not np.isfinite(quantile):  # two documents
+            return unknown, unknown
+        seeds_quantile = stdtrit(sum(len(each) - 1 for each in self.samples), (1 + CONFIDENCE) / 2)
+        widths = []
+        for each in self.estimates:
+            width = quantile * each.error_of_runs
+            if each.over_seeds:
+                seeds = max(0.0, each.error**2 - each.error_of_runs**2)
+                width = max(np.hypot(width, seeds_quantile * seeds**0.5), each.margin())
+            widths.append(width)
         return self.score - widths, self.score + widths
 
-    def _largest_deviations(self, resampled: np.ndarray) -> np.ndarray:
-        """Returns the largest deviation, in standard errors, over all lengths in each resample: (R, G) -> (R,)."""
-        terms = self.influence()
-        known = np.isfinite(self.score)
-        sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
-        total, squares = np.split(sums, 2, axis=1)
-        errors = np.sqrt(np.maximum(squares - total**2 / len(terms), 0.0))
-        deviations = np.abs(resampled - self.score) / np.where(errors > 0, errors, np.nan)
-        return np.nanmax(deviations[:, known], axis=1, initial=0.0)
+
+def _largest_deviation(terms: np.ndarray, resamples: int) -> float:
+    """Returns the quantile of the largest deviation over all lengths, in standard errors.
+
+    Args:
+        terms: influence (U, G) of U sentences or documents on the value at each length.
+    """
+    size = len(terms)
+    terms = terms - terms.mean(axis=0)
+    of_all = (terms**2).sum(axis=0)
+    total = signed_sums(terms, resamples)
+    squares = of_all - total**2 / size
+    squares[squares < 1e-9 * of_all] = 0.0  # all terms are equal, such as those of two documents
+    errors = np.sqrt(squares * size / (size - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = np.nanmax(np.abs(total) / errors, axis=1, initial=0.0)
+        return float(np.quantile(deviations, CONFIDENCE))
 
 
 def length_curves(

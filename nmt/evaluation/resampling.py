@@ -53,6 +53,16 @@ def resampled_sums(
     return np.concatenate([values.sum(axis=0, keepdims=True), *drawn])
 
 
+def signed_sums(terms: np.ndarray, resamples: int) -> np.ndarray:
+    """Sums the rows of terms (U, G) with random signs, R times: (R, G)."""
+    generator = np.random.default_rng(SEED)
+    size = len(terms)
+    step = max(1, CHUNK // size)
+    counts = [min(step, resamples - start) for start in range(0, resamples, step)]
+    signs = (generator.choice([-1.0, 1.0], size=(count, size)) for count in counts)
+    return np.concatenate([part @ terms for part in signs])
+
+
 def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Sums the rows (N, F) of each document: (D, F), in ascending order of the document indices (N,)."""
     _, index = np.unique(documents, return_inverse=True)

@@ -216,3 +216,24 @@ def test_simulated_coverage_is_a_share_of_sets(monkeypatch):
         cells = coverage.coverage(plan, sets=3, size=300, resamples=20)
         assert len(cells) == len(coverage.COLUMNS)
         assert all(np.isnan(cell) or 0 <= cell <= 100 for cell in cells)
+
+
+def test_systems_share_the_difficulty_of_sentences():
+    """The scores of two equal systems are more similar than those of two systems on two test sets."""
+    draw = np.random.default_rng(0)
+    lengths = np.full(400, 20)
+    documents = np.arange(400) // 40
+    means = []
+    for _ in range(60):
+        right = coverage.draw_difficulty(lengths, coverage.FALLS["linear"], draw, documents)
+        means.append([t[:, 0].mean() for t in coverage.translate(lengths, right, np.ones(2), draw)])
+    first, second = np.transpose(means)
+    assert np.std(first - second) < 0.3 * np.std(first)
+
+
+def test_bands_exclude_zero_for_worse_systems(monkeypatch):
+    monkeypatch.setattr(coverage, "WORSE", 0.8)
+    plan = coverage.Plan("even", "3 similar seeds", "flat at 56", documents=40)
+    equal, worse = coverage.bands(plan, sets=4, size=400, resamples=60)
+    assert equal < 50
+    assert worse == 100

@@ -1,5 +1,7 @@
 """Compares length curves with known functions, with loops, and with variances computed by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +12,7 @@ from nmt.evaluation.length_curve import (
     LOST,
     WIDTH,
     Curve,
+    Kernel,
     difference,
     excess_retention,
     kernel,
@@ -150,8 +153,8 @@ def test_where_two_systems_differ():
     assert not len(apart(ratio(flat, again), 1))
 
 
-def test_the_band_of_a_difference_in_a_loop_over_resampled_documents():
-    """Each resample divides its deviations by its own standard error, computed from its documents."""
+def test_the_band_of_a_difference_in_a_loop_over_documents():
+    """Each loop gives the documents random signs, and divides the sum at each length by its own standard error."""
     draw = np.random.default_rng(5)
     documents = np.repeat(np.arange(12), 15)
     lengths = draw.integers(8, 40, len(documents))
@@ -171,18 +174,60 @@ def test_the_band_of_a_difference_in_a_loop_over_resampled_documents():
     above, words = weights * (nll[0] - nll[1]), weights * lengths
     score = above.sum(axis=1) / words.sum(axis=1)
     influence = (above - score[:, None] * words) / words.sum(axis=1)[:, None]
-    parts = [
+    above, words, influence = (
         np.stack([each[:, documents == number].sum(axis=1) for number in range(12)])
         for each in (above, words, influence)
-    ]
-    found, largest = [], []
-    for picks in np.random.default_rng(SEED).integers(12, size=(40, 12)):
-        drawn_above, drawn_words, terms = (part[picks] for part in parts)
-        found.append(drawn_above.sum(axis=0) / drawn_words.sum(axis=0))
-        error = np.sqrt(12 * terms.var(axis=0))
-        largest.append(np.max(np.abs(found[-1] - score) / error))
+    )
+    picks = np.random.default_rng(SEED).integers(12, size=(40, 12))
+    found = [above[each].sum(axis=0) / words[each].sum(axis=0) for each in picks]
+    largest = []
+    for signs in np.random.default_rng(SEED).choice([-1.0, 1.0], size=(40, 12)):
+        terms = influence * signs[:, None]
+        error = np.sqrt(12 * terms.var(axis=0, ddof=1))
+        largest.append(np.max(np.abs(terms.sum(axis=0)) / error))
     width = np.quantile(largest, 0.95) * np.std(found, axis=0, ddof=1) * (12 / 11) ** 0.5
     np.testing.assert_allclose(band, [score - width, score + width], rtol=1e-5)
+
+
+def constructed(*seeds, apart=0.0, influence):
+    """Returns a curve of one length; the resamples of a seed differ from its score by ±1 and ±`apart`."""
+    of = Kernel(np.array([10.0]), np.ones((1, len(influence))), np.array([40.0]))
+    shared, own = np.array([1, 1, -1, -1] * 25), apart * np.array([1, -1] * 50)
+    signs = (1, 0, -1)[: len(seeds)] if len(seeds) > 1 else (0,)
+    samples = [np.r_[seed, seed + shared + s * own] for seed, s in zip(seeds, signs, strict=True)]
+    return Curve(of, [np.stack(samples)[:, :, None]], influence=lambda: np.c_[influence])
+
+
+def half_width(curve):
+    """Returns half the width of the band of the difference to a system that scores 0 with each of three seeds."""
+    zero = replace(curve, samples=[np.zeros((3, 101, 1))], influence=lambda: 0 * curve.influence())
+    low, high = difference(curve, zero).band()
+    return (high[0] - low[0]) / 2
+
+
+def test_the_band_of_seeds_adds_the_squares_of_two_parts():
+    influence = np.array([1.0, 2, 3, -1, -2, -3, 4, -4])
+    alone = half_width(constructed(0, influence=influence))
+    assert alone > 1.96
+    # The values of the seeds differ no more than what they make of single sentences.
+    equal = half_width(constructed(0, 0, 0, apart=0.3, influence=influence))
+    assert equal == pytest.approx(alone)
+    # The seeds have the variance 1. What they make of sentences has the variance (own² + 0 + own²) / 2.
+    found = half_width(constructed(-1, 0, 1, apart=0.3, influence=influence))
+    own = 0.09 * 100 / 99
+    assert found**2 == pytest.approx(alone**2 + stats.t.ppf(0.975, 4) ** 2 * (1 - own) / 3)
+
+
+def test_a_band_of_seeds_is_at_least_as_wide_as_the_interval():
+    """The scores vary over the seeds of one group only, so the interval has two degrees of freedom."""
+    curve = constructed(-1, 0, 1, influence=np.zeros(8))
+    fixed = replace(curve, samples=[curve.samples[0] - curve.samples[0].mean(axis=0)])
+    assert half_width(fixed) == pytest.approx(stats.t.ppf(0.975, 2) / 3**0.5)
+
+
+@pytest.mark.parametrize("documents", [1, 2])
+def test_one_or_two_documents_have_no_band(documents):
+    assert np.isnan(half_width(constructed(0, influence=np.array([1.0, -1.0])[:documents])))
 
 
 def of_seeds(*shares):
