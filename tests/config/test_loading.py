@@ -51,7 +51,7 @@ def test_evaluation_changes_typed_keys_only(stored, typed, expected):
 def test_stored_test_set_can_be_deleted(stored):
     config, _ = applied("train", stored, STORED, ["ckpt_path=f", "~data.test.by_length"])
     assert list(config.data.test) == ["test"]
-    assert list(stored.data.test) == ["test", "by_length"]
+    assert list(stored.data.test) == ["by_length", "test"]
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,12 @@ def test_grammar_pairs_have_an_alignment(tmp_path: Path, read: Read) -> None:
     assert len(pair.source) > 60
 
 
+@pytest.mark.parametrize("lengths", ["natural", "by_length"])
+def test_more_grammar_pairs_start_with_the_same_pairs(read: Read, lengths: str) -> None:
+    few, many = (read(TextConfig(grammar=lengths, pairs=pairs), "data.test.x") for pairs in (7, 14))
+    assert many[:7] == few
+
+
 def test_grammar_from_french_to_english(read: Read) -> None:
     text = TextConfig(grammar="natural", pairs=5)
     forth, back = (read(text, languages=languages) for languages in (["en", "fr"], ["fr", "en"]))

@@ -15,7 +15,7 @@ RNNSEARCH = (
     "evaluation.resamples=20",
 )  # overrides of the fixture `rnnsearch`
 BEST = "checkpoint=rnnsearch/checkpoints/best.ckpt"
-SETS = ("test", "by_length")
+SETS = ("by_length", "test")
 
 
 def results(folder: Path) -> dict:
