@@ -276,7 +276,7 @@ class PageConfig:
 class ReportConfig(PageConfig):
     """Which alignments a run stores, and the formats of its figures."""
 
-    figures: list[str] = key(["png", "svg"], "formats of figures", choices=("png", "svg", "pdf"))
+    figures: list[str] = key(["png"], "formats of figures", choices=("png", "svg", "pdf"))
 
 
 # The whole configuration

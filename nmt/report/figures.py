@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from nmt.evaluation.length_curve import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.heatmap import choose_four, four_figure, heatmap_figure, spread
+from nmt.report.heatmap import choose_four, four_figure
 from nmt.report.result_tables import heading
 from nmt.report.retention import resampled_words
 from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, shown, style
@@ -39,22 +39,16 @@ FAINT = "#CCCCCC"
 
 
 def draw_figures(
-    comparison: Comparison,
-    folder: Path,
-    formats: Sequence[str],
-    heatmaps: int = 0,
-    *,
-    captioned: bool = True,
+    comparison: Comparison, folder: Path, formats: Sequence[str], *, captioned: bool = True
 ) -> list[Path]:
     """Draws the figures of a comparison, or of a single run, and returns their files.
 
-    For every test set, it draws <set>-bleu-by-length and <set>-by-length-details. With more than two systems,
-    it also draws <set>-bleu-by-system. For each run with attention, it draws <set>-<run>-four (like the
-    paper's Figure 3) and <set>-<run>-heatmap-<id>. The figures of a single run have no <run> in their names.
+    For every test set, it draws <set>-bleu-by-length (like the paper's Figure 2). For each run with attention, it
+    draws <set>-<run>-four (like the paper's Figure 3); the figure of a single run has no <run> in its name. A
+    comparison of several runs also has <set>-by-length-details, and with more than two systems
+    <set>-bleu-by-system. The HTML page shows all scores by length, and the alignment of every stored sentence.
 
     Args:
-        heatmaps: number of heatmaps per run and test set, from short to long sentences. If 0, a single run
-            has no <set>-four either.
         captioned: whether figures contain their captions. If not, `captions.txt` contains them.
 
     Raises:
@@ -69,6 +63,7 @@ def draw_figures(
         present = list(dict.fromkeys(comparison.by_length(name)["key"]))
         main = [key for key in BLEU_PARTS if key in present]
         others = [key for key in comparison.about if key in present and key not in BLEU_PARTS]
+        others = others if several else []
         for stem, keys, score in (
             (f"{name}-bleu-by-length", main, "BLEU"),
             (f"{name}-by-length-details", others, "each score"),
@@ -81,18 +76,12 @@ def draw_figures(
         if len(comparison.groups) > 2 and len(ranked_groups(comparison, name)):
             figure = systems_figure(comparison, name)
             written += save_figure(figure, folder / f"{name}-bleu-by-system", formats)
-        for run in comparison.present(name) if heatmaps or several else []:
+        for run in comparison.present(name):
             rows = [row for row in run.alignments(name) if row["weights"] is not None]
             label = f"{name}-{run.label}" if several else name
             if rows:
                 figure = four_figure(choose_four(rows, run.covered(name) or None))
                 written += save_figure(figure, folder / f"{label}-four", formats)
-            ascending = sorted(rows, key=lambda row: (row["length"], row["id"]))
-            for row in spread(ascending, heatmaps):
-                title = f"Attention of {run.label}: {name}, sentence {row['id']}"
-                figure = heatmap_figure(row, title)
-                stem = f"{label}-heatmap-{row['id']}"
-                written += save_figure(figure, folder / stem, formats)
     if not captioned:
         write_text(folder / "captions.txt", "".join(captions))
     return written

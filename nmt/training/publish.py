@@ -78,12 +78,11 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
     assert run.folder is not None
     with timed("curves"):
         comparison = compare_finished([run])
-    with timed("figures"), Stage("drawing figures", shown=shown):
-        formats = config.report.figures
-        figures = draw_figures(comparison, run.folder / "figures", formats, HEATMAPS)
     with timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
         page = build_page(comparison, run.folder / PAGE, config.report, title=title)
+    with timed("figures"), Stage("drawing figures", shown=shown):
+        figures = draw_figures(comparison, run.folder / "figures", config.report.figures)
     with Stage("logging the test", shown=shown):
         log_run(loggers, comparison, figures, page)
     if table := bleu_by_length(comparison):

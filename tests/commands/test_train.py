@@ -37,12 +37,22 @@ class TestTrain:
             "report.html",
             "live.bin",
         }
-        stems = {Path(name).stem for name in figures}
-        assert {f"{name}-bleu-by-length" for name in SETS} <= stems
-        assert {f"{name}-four" for name in SETS} <= stems
-        assert len([stem for stem in stems if "-heatmap-" in stem]) == 2
-        assert {Path(name).suffix for name in figures} == {".svg"}
+        names = [f"{name}-{figure}" for name in SETS for figure in ("bleu-by-length", "four")]
+        assert figures == {f"figures/{name}.svg" for name in names}
         assert all((rnnsearch / name).stat().st_size > 1000 for name in figures)
+
+    def test_log_shows_translations_and_next_steps(self, rnnsearch):
+        text = (rnnsearch / "train.log").read_text()
+        pattern = r"update (\d+): BLEU [\d.]+,.*\n  source +(.+)\n  reference +(.+)\n  translation"
+        shown = re.findall(pattern, text)
+        assert [update for update, *_ in shown] == ["6", "12"]
+        assert len({tuple(pair) for _, *pair in shown}) == 1
+        after = text.partition("what to do next:")[2]
+        assert "python -m nmt.translate checkpoint=rnnsearch\n" in after
+        counterpart = "+experiment=rnnencdec50 regime=tiny"
+        assert f"python -m nmt.train {counterpart}" in after
+        assert "python -m nmt.compare 'runs=[rnnsearch,rnnsearch-rnnencdec50]'" in after
+        assert re.search(r"file:///.*/report\.html$", after.strip())
 
     def test_results_have_the_documented_keys(self, rnnsearch):
         found = results(rnnsearch)
