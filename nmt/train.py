@@ -9,10 +9,14 @@ python -m nmt.train +experiment=rnnsearch50 initial_checkpoint=outputs/2026-01-3
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
+from nmt.utils.environment import rank
+
+log = logging.getLogger(__name__)
 
 
 @command("train")
@@ -24,6 +28,7 @@ def main(composed: TrainConfig) -> float | None:
     from nmt.inference.held_out import evaluate, read_sets, translate_set
     from nmt.inference.live_export import export_live
     from nmt.training.fit import Training
+    from nmt.training.next_steps import next_steps
     from nmt.training.outcome import describe_model, describe_run
     from nmt.training.publish import publish
     from nmt.training.ranks import on_every_rank
@@ -47,6 +52,8 @@ def main(composed: TrainConfig) -> float | None:
         objective = training.best_score()
         about = describe_run(run, objective=objective, **outcome, **describe_model(model))
         publish(run.folder.path, run.config, about, evaluated, run.loggers)
+        if rank() == 0 and (steps := next_steps(run)):
+            log.info("%s", steps)
         return objective
 
 

@@ -31,7 +31,6 @@ PANEL = 2.75  # width of a panel in inches; two panels are as wide as the text o
 MAX_LABEL = 60  # maximum length of a label in characters
 LETTER = 0.058  # mean width of a letter in the legend, in inches
 LEGEND_LINE = 0.14  # height of a line of the legend, in inches
-HEATMAPS = 4  # alignment heatmaps per test set of a run
 MANY = 8  # maximum number of curves in one panel
 SMALL = (1.1, 0.85)  # width and height of a panel of `systems_figure`, in inches
 ABREAST = 5  # panels per row of `systems_figure`

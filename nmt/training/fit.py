@@ -37,6 +37,7 @@ from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
 from nmt.training.outcome import describe_initial
 from nmt.training.ranks import on_every_rank
 from nmt.training.run import Run, resume_command
+from nmt.training.sample_translation import SampleTranslation
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
@@ -77,6 +78,7 @@ class Training:
             Heatmaps(config.evaluation.edges or ()),
             *make_callbacks(config.callbacks, folder.path),
             self.record,
+            SampleTranslation(config.search.max_ratio),
             CheckMonitors(config.callbacks),
         ]
         # A large text takes long to prepare, so check first that the configured classes exist.

@@ -15,7 +15,7 @@ from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
-from nmt.report.figures import HEATMAPS, draw_figures
+from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
 from nmt.report.result_tables import bleu_by_length
 from nmt.report.runs import FinishedRun

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nmt.utils.errors import RunError
 
 log = logging.getLogger(__name__)
 
-LOG_INTERVAL_S = 10.0  # minimum seconds between log lines if there is no progress bar
+LOG_INTERVAL_S = 5.0  # minimum seconds between log lines if there is no progress bar
 
 ADVICE = (
     "the previous checkpoints are intact (try a smaller optimizer.lr or trainer.gradient_clip_val)"
@@ -49,7 +50,10 @@ class TrainingRecord(pl.Callback):
         self.continues = False
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since last `_report`
         self._clock: float | None = None  # start of the time that `seconds` does not include yet
-        self._begun = self._logged = time.monotonic()
+        self._begun = time.monotonic()
+        self._stride: int | None = (
+            None  # updates between log lines; chosen when the first line is logged
+        )
         self._planned_end = False  # whether the last update was reached
 
     def state_dict(self) -> dict[str, Any]:
@@ -107,7 +111,10 @@ class TrainingRecord(pl.Callback):
             # With `should_stop`, Lightning runs a last validation before it ends the training.
             self._planned_end = trainer.should_stop = True
         elif trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
+            before = self.seconds
             self._report(trainer, pl_module)
+            if trainer.progress_bar_callback is None:
+                self._log_update(trainer, self.seconds - before)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.state.fn == "fit" and not trainer.sanity_checking:
@@ -143,7 +150,7 @@ class TrainingRecord(pl.Callback):
         }
 
     def _report(self, trainer: pl.Trainer, module: Any) -> None:
-        """Adds all devices' sums to `words` and `sentences`; logs at most one line in `LOG_INTERVAL_S` seconds."""
+        """Adds all devices' sums to `words` and `sentences`."""
         if not bool(module.finite):
             raise RunError(
                 f"the loss or its gradient is not finite at or before update {trainer.global_step}; "
@@ -155,14 +162,38 @@ class TrainingRecord(pl.Callback):
         self.seconds += now - (self._clock or now)
         self.words, self.sentences = self.words + int(words), self.sentences + int(sentences)
         self._clock = now
-        if trainer.progress_bar_callback is None and now - self._logged > LOG_INTERVAL_S:
-            self._logged = now
-            nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
-            total = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
-            log.info(
-                "update %s%s: train/nll_per_word %.3f, %.0f words/s",
-                f"{trainer.global_step:,}", total, float(nll), self.rates()["target_words_per_second"],
-            )  # fmt: skip
+
+    def _log_update(self, trainer: pl.Trainer, seconds: float) -> None:
+        """Logs a line at every multiple of a fixed number of updates, which take about `LOG_INTERVAL_S` or more.
+
+        Args:
+            seconds: time of the last `log_every_n_steps` updates.
+        """
+        interval = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if self._stride is None:
+            self._stride = interval * round_number(LOG_INTERVAL_S / max(seconds, 1e-9))
+        elif trainer.global_step % self._stride:
+            return
+        nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
+        total = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
+        log.info(
+            "update %s%s: train/nll_per_word %.3f, %.0f words/s",
+            f"{trainer.global_step:,}", total, float(nll), self.rates()["target_words_per_second"],
+        )  # fmt: skip
+
+
+def round_number(smallest: float) -> int:
+    """Returns the first of 1, 2, 5, 10, 20, 50, 100, … that is at least `smallest`.
+
+    >>> [round_number(smallest) for smallest in (0.3, 2, 2.1, 60)]
+    [1, 2, 5, 100]
+    """
+    return next(
+        digit * 10**power
+        for power in count()
+        for digit in (1, 2, 5)
+        if digit * 10**power >= smallest
+    )
 
 
 def stop_reason(trainer: pl.Trainer) -> str:
