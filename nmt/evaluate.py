@@ -33,6 +33,7 @@ def main(composed: EvaluateConfig) -> None:
     vocabularies = model.source, model.target
     sets = read_sets(run.config, held_out_splits(run.config, vocabularies, composed.sets))
     with run.logging_run():
+        model = on_every_rank(run.trainer, model.network, model.searching)
         evaluated = on_every_rank(
             run.trainer,
             model.network,

@@ -56,7 +56,7 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
     config.threads = set_threads(config.threads, chosen, config.model.hidden)
     model = from_checkpoints(members, config)
     model.network.to("cuda" if uses_gpu(chosen) else "cpu")
-    return model
+    return model.searching()
 
 
 def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
@@ -126,22 +126,20 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
         config: configuration of the first member, with overrides.
 
     Raises:
-        InputError: if a model cannot be built, its weights do not fit, its attention cannot be
-            replaced, or no member has a dictionary for `search.replace_unk=dictionary`.
+        InputError: if a model cannot be built, its weights do not fit, or its attention cannot be replaced.
     """
     first, *others = members
     networks = [first.network(config), *(member.network() for member in others)]
     for member, network in zip(members, networks, strict=True):
         intervene(network, config.evaluation.attention, str(member.path))
     dictionaries = (member.about["dictionary"] for member in members)
-    model = Model(
+    return Model(
         Ensemble(networks).eval() if others else networks[0],
         *first.vocabularies,
         config,
         dictionary=next((each for each in dictionaries if each is not None), None),
         checkpoints=[member.path for member in members],
     )
-    return model.searching()
 
 
 def intervene(network: Network, kind: str, checkpoint: str) -> None:

@@ -11,6 +11,7 @@ without `</s>`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,7 +36,7 @@ from nmt.text.symbols import END, UNKNOWN
 from nmt.text.tokenise import split, tokeniser
 from nmt.utils.devices import map_batches, resolve_precision
 from nmt.utils.environment import gather, rank_and_world
-from nmt.utils.errors import InputError, RunError
+from nmt.utils.errors import RunError
 from nmt.utils.text import as_list
 
 RUNNERS_UP = 5  # number of alternative symbols that the HTML page lists for each target word
@@ -52,7 +53,8 @@ class Model:
         network: the `torch.nn.Module`, in evaluation mode.
         source, target: the vocabularies.
         config: the configuration, of which `search`, `evaluation`, languages, precision and threads are used.
-        dictionary: translations of source words, for `search.replace_unk=dictionary`.
+        dictionary: translations of source words, for `search.replace_unk=dictionary`. None: learnt from the
+            training text when needed.
         checkpoints: the checkpoint file, or the files of an ensemble.
     """
 
@@ -97,7 +99,8 @@ class Model:
             search: other keys of the configuration section `search`, such as `length_penalty=0.6`.
 
         Raises:
-            InputError: if a key of `search` is unknown or its value is out of bounds.
+            InputError: if a key of `search` is unknown or its value is out of bounds, or if `replace_unk` is
+                `dictionary` and the dictionary cannot be learnt.
             RunError: if a probability is NaN.
         """
         model = self.searching(beam_size=beam, nbest=nbest, **search)
@@ -181,18 +184,23 @@ class Model:
         """Returns a shallow copy of the model with changed keys of the section `search`; ignores keys with value None.
 
         Raises:
-            InputError: as in `translate`, or if the settings require a dictionary and the checkpoint has none.
+            InputError: as in `translate`.
         """
         changes = {key: value for key, value in search.items() if value is not None}
         values = dataclasses.asdict(self.config.search) | changes
         settings = section(SearchConfig, values, "search.")
         settings.beam_size = max(settings.beam_size, settings.nbest)
-        if settings.replace_unk == "dictionary" and self.dictionary is None:
-            raise InputError(
-                f"search.replace_unk=dictionary: {self.checkpoints[0]} holds no dictionary; "
-                "train with attention and tokenizer=words to learn one, or use copy"
-            )
-        return dataclasses.replace(self, config=dataclasses.replace(self.config, search=settings))
+        dictionary = self.dictionary
+        if settings.replace_unk == "dictionary" and dictionary is None:
+            dictionary = self._learnt_dictionary
+        config = dataclasses.replace(self.config, search=settings)
+        return dataclasses.replace(self, config=config, dictionary=dictionary)
+
+    @functools.cached_property
+    def _learnt_dictionary(self) -> dict[str, str]:
+        from nmt.inference.training_pairs import learn_missing_dictionary  # imports this module
+
+        return learn_missing_dictionary(self)
 
     def map_sentences(
         self,

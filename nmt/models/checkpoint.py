@@ -9,7 +9,7 @@ The entry `hyper_parameters` has the configuration (`config`) and the vocabulary
     initial                               entry `initial_checkpoint` of results.json; None if the weights were new
     way (on a GPU)                        whether updates use `kernels` and `graphs`, and whether a kernel has `failed`
     outcome                               `train`, `valid`, `history` and `initial_checkpoint` of results.json
-    dictionary                            translations of source words; None without attention or with subwords
+    dictionary                            translations of source words, if trained with search.replace_unk=dictionary
 
 Of a finished run, only the best checkpoint (without one, the last) has `outcome` and `dictionary`. All values
 have standard Python types.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -19,18 +18,11 @@ from nmt.config.commands import INITIAL_CHECKPOINT, TrainConfig
 from nmt.config.keys import LENGTH, effect_of
 from nmt.config.overrides import differences
 from nmt.config.schema import Config, class_name, scoring_of, to_containers
-from nmt.data.batches import Rows
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
-from nmt.data.vocabulary import WORDS
 from nmt.fused import backend_of
 from nmt.inference.model import Model
-from nmt.inference.training_pairs import (
-    learn_dictionary,
-    mean_nll,
-    pairs_of_rare_words,
-    training_sample,
-)
+from nmt.inference.training_pairs import learn_dictionary, sampled_nll
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
@@ -42,18 +34,14 @@ from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory, why_no_gpu
 from nmt.utils.errors import InputError, RunError, first_line
-from nmt.utils.progress import Stage, timed
 from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
 
 FAILED_GPU = re.compile(  # GPU errors other than lack of memory or an unsupported GPU
     r"CUDA error(?!: out of memory|: no kernel image)|Triton Error \[CUDA\]"
     r"|CUBLAS_STATUS_(?!ALLOC_FAILED)|NCCL error"
 )
-DICTIONARY_SAMPLE = 20_000  # number of training pairs sampled for the dictionary of unknown words
 
 
 class Training:
@@ -148,34 +136,27 @@ class Training:
 
         The model has the weights of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome has the entries
         `train`, `valid`, `history` and `initial_checkpoint` of results.json. It is stored in this checkpoint, with a
-        dictionary that is learnt from the attention.
+        dictionary that is learnt from the attention if `search.replace_unk=dictionary`.
         """
         config, folder = self.run.config, self.run.folder
         path = folder.best if folder.best.is_file() else folder.last
         checkpoint = read_checkpoint(path, user_code(config))
         self.model.load_state_dict(checkpoint.weights)
         self.trainer.strategy.barrier()  # all ranks must read the file before rank 0 changes it
-        settings = config.evaluation
         text = self.text
-        pairs = self.text.train
         model = Model(self.model.network, *text.vocabularies, config)
-        train = self.summary()
         dictionary = None
-        if settings.train_sample:
-            rows = training_sample(pairs, settings.train_sample)
-            title = "likelihood of sampled training pairs"
-            train["nll_per_sentence"] = self._on_sample(title, mean_nll, model, rows)
-        # The dictionary translates unknown words. It is learnt even if `search.replace_unk` is `none`,
-        # because an evaluation can change this setting. Without attention no dictionary can be learnt.
-        # Subword models do not need a dictionary.
-        if model.network.attends and model.source.kind == WORDS:
-            rows = pairs_of_rare_words(pairs, training_sample(pairs, DICTIONARY_SAMPLE))
-            title = "dictionary of unknown words"
-            dictionary = self._on_sample(title, learn_dictionary, model, rows)
-            words = counted(len(dictionary), "source word")
-            log.info("attention dictionary: %s, learnt from %s", words, counted(len(rows), "pair"))
+        if config.search.replace_unk == "dictionary":
+            dictionary = on_every_rank(
+                self.trainer, model.network, lambda: learn_dictionary(model, text.train)
+            )
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
+        train = self.summary()
+        if pairs := config.evaluation.train_sample:
+            train["nll_per_sentence"] = on_every_rank(
+                self.trainer, model.network, lambda: sampled_nll(model, text.train, pairs)
+            )
         outcome = {"train": train, "valid": valid, "history": history}
         outcome[INITIAL_CHECKPOINT] = self.model.description["initial"]
         if self.trainer.is_global_zero:
@@ -209,18 +190,6 @@ class Training:
     def _way(self) -> dict[str, bool]:
         """Returns whether updates used CUDA graphs, and whether the last updates used GPU kernels."""
         return {**self.model.way._asdict(), "kernels": backend_of(self.model.network).kernels}
-
-    def _on_sample(
-        self, title: str, measure: Callable[..., Result], model: Model, rows: Rows
-    ) -> Result:
-        """Runs `mean_nll` or `learn_dictionary` on some training pairs, with a progress bar."""
-        shown = self.run.config.trainer["enable_progress_bar"]
-        with timed(title), Stage(title, len(rows), "sentence", shown=shown) as stage:
-            return on_every_rank(
-                self.trainer,
-                model.network,
-                lambda: measure(model, self.text.train, rows, stage.advance),
-            )
 
 
 def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:

@@ -7,6 +7,7 @@ import torch
 from nmt.data.vocabulary import WordVocabulary
 from nmt.inference.sentence import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
+from nmt.utils.errors import InputError
 from tests.inference.small import make_network, make_pairs, make_trained
 
 PAIRS = [
@@ -67,7 +68,7 @@ def learn(model):
     pairs = make_pairs(TEXTS, SOURCE, TARGET)
     trained = make_trained(model, SOURCE, TARGET)
     with torch.no_grad():
-        return learn_dictionary(trained, pairs, np.array([1, 0, 2]))
+        return learn_dictionary(trained, pairs)
 
 
 def test_dictionary_learns_words_outside_the_shortlist(monkeypatch, model):
@@ -78,6 +79,12 @@ def test_dictionary_learns_words_outside_the_shortlist(monkeypatch, model):
 def test_dictionary_ignores_links_to_the_end_symbol(monkeypatch, model):
     attend(monkeypatch, model, [[3, 2, 1], [2, 2], [1]])  # the index after the last word is </s>
     assert learn(model) == {"cat": "chat", "red": "rouge"}
+
+
+def test_dictionary_needs_attention():
+    trained = make_trained(make_network(None, SOURCE, TARGET), SOURCE, TARGET)
+    with pytest.raises(InputError, match="needs one model with attention"):
+        learn_dictionary(trained, make_pairs(TEXTS, SOURCE, TARGET))
 
 
 def test_dictionary_skips_pairs_of_frequent_words():
