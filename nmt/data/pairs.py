@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nmt.data.batch import Batch, collate
 from nmt.data.sources import SIDES
 from nmt.data.vocabulary import Vocabularies
 from nmt.text.symbols import UNKNOWN
+
+if TYPE_CHECKING:
+    from nmt.data.batch import Batch
 
 Array = npt.NDArray[Any]
 
@@ -101,6 +103,8 @@ class Pairs:
 
     def batch(self, numbers: Sequence[int] | Array, weight: float | None = None) -> Batch:
         """Returns the pairs with these indices as one batch; `weight` as in `collate`."""
+        from nmt.data.batch import collate  # imports torch, which text is prepared without
+
         numbers = np.asarray(numbers, np.int64)
         ids = [self.ids(number) for number in numbers]
         words = int(self.words[numbers, 1].sum(dtype=np.int64)) + len(ids)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerConfig
@@ -109,6 +108,8 @@ class Prepared:
             }
             for name, pairs in splits.items()
         }
+        import pandas as pd  # imported late: the first preparation need not wait for it
+
         table = pd.DataFrame.from_dict(rows, orient="index").to_string(na_rep="")
         source, target = map(len, self.vocabularies)
         sizes = f"{source:,} and {target:,} symbols"
@@ -199,20 +200,23 @@ def _tokenise(
     first, chunk = numbered
     pairs = read(chunk)
     rows = []
-    for line, (source, target, alignment) in enumerate(pairs, first):
-        texts = source or "", target or ""
-        sides = [
-            tool.tokenise(text) if raw else split(text)
-            for tool, text in zip(tools, texts, strict=True)
-        ]
-        if all(sides):
-            row = {"line": line, "alignment": alignment}
-            row |= zip(SIDES, map(" ".join, sides), strict=True)
-            row |= zip(WORDS, map(len, sides), strict=True)
+    for line, (source_text, target_text, alignment) in enumerate(pairs, first):
+        if raw:
+            source, target = (
+                tools[0].tokenise(source_text or ""),
+                tools[1].tokenise(target_text or ""),
+            )
+        else:
+            source, target = split(source_text or ""), split(target_text or "")
+        if source and target:
+            text = None
             if keep_text:
-                row["target_text"] = texts[1] if raw else tools[1].detokenise(sides[1])
-            rows.append(row)
-    return len(pairs), pa.RecordBatch.from_pylist(rows, TEXT)
+                text = target_text if raw else tools[1].detokenise(target)
+            words = len(source), len(target)
+            rows.append((line, " ".join(source), " ".join(target), *words, alignment, text))
+    columns = zip(*rows, strict=True) if rows else [()] * len(TEXT)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, TEXT, strict=True)]
+    return len(pairs), pa.RecordBatch.from_arrays(arrays, schema=TEXT)
 
 
 def training_pairs(
@@ -277,6 +281,8 @@ def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str
         words = [rows.column(name).to_numpy() for name in WORDS]
         drop("length_ratio", np.maximum(*words) > filters.length_ratio * np.minimum(*words))
     if filters.duplicates != "none":
+        import pandas as pd
+
         sides = SIDES if filters.duplicates == "pair" else (filters.duplicates,)
         frames = [batch.to_pandas() for batch in rows.select(sides).to_batches()]
         hashes = pd.concat([pd.util.hash_pandas_object(frame, index=False) for frame in frames])
