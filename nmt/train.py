@@ -14,6 +14,7 @@ from functools import partial
 
 from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
+from nmt.data.in_background import preparing
 from nmt.utils.environment import rank
 
 log = logging.getLogger(__name__)
@@ -25,17 +26,15 @@ def main(composed: TrainConfig) -> float | None:
 
     Returns the best checkpoint's score, so that a sweeper can optimise it.
     """
-    from nmt.inference.held_out import evaluate, read_sets, translate_set
-    from nmt.inference.live_export import export_live
-    from nmt.training.fit import Training
-    from nmt.training.next_steps import next_steps
-    from nmt.training.outcome import describe_model, describe_run
-    from nmt.training.publish import publish
-    from nmt.training.ranks import on_every_rank
-    from nmt.training.run import make_training_run
+    with preparing(composed):
+        from nmt.inference.held_out import evaluate, read_sets, translate_set
+        from nmt.training.fit import Training
+        from nmt.training.outcome import describe_model, describe_run
+        from nmt.training.ranks import on_every_rank
+        from nmt.training.run import make_training_run
 
-    run = make_training_run(composed)
-    training = Training(run)
+        run = make_training_run(composed)
+        training = Training(run)
     text = run.prepare_text()
     sets = read_sets(run.config, text.test.values())
     with run.logging_run():
@@ -48,10 +47,17 @@ def main(composed: TrainConfig) -> float | None:
             model.network,
             lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
         )
+        # What only the end of a run needs is imported here, so that the training starts earlier.
+        from nmt.inference.live_export import export_live
+        from nmt.training.next_steps import next_steps
+        from nmt.training.publish import publish, write_results
+
         export_live(model, run.folder.path)
         objective = training.best_score()
-        about = describe_run(run, objective=objective, **outcome, **describe_model(model))
-        publish(run.folder.path, run.config, about, evaluated, run.loggers)
+        describe = partial(describe_run, run, objective=objective, **describe_model(model))
+        publish(run.folder.path, run.config, describe(**outcome), evaluated, run.loggers)
+        outcome = training.complete(model, outcome)
+        write_results(run.folder.path, run.config, describe(**outcome), evaluated)
         if rank() == 0 and (steps := next_steps(run)):
             log.info("%s", steps)
         return objective

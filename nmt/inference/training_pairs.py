@@ -99,7 +99,7 @@ def learn_missing_dictionary(model: Model) -> dict[str, str]:
     if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
         given = model.source, model.target
     try:
-        text = tokenise_text(config.data.train, config.data, "data.train", config.tokenizer)
+        text = tokenise_text(config.data.train, config.data, "data.train")
         train = training_pairs(text, config.data, config.tokenizer, given)
         if [each.state() for each in train.vocabularies] != [
             model.source.state(),

@@ -18,7 +18,7 @@ have standard Python types.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,11 @@ class Checkpoint:
 
 
 def complete_checkpoint(
-    path: Path, outcome: dict[str, Any], dictionary: dict[str, str] | None = None
+    path: Path, outcome: dict[str, Any], dictionary: Mapping[str, str] | None = None
 ) -> None:
     """Adds the outcome of a finished run to its best checkpoint."""
     content = torch.load(path, map_location="cpu", weights_only=True)
-    content[KEY] |= {"outcome": outcome, "dictionary": dictionary}
+    content[KEY] |= {"outcome": outcome, "dictionary": dictionary and dict(dictionary)}
     write_atomically(path, lambda stream: torch.save(content, stream))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytorch_lightning as pl
@@ -135,15 +136,12 @@ class Training:
         """Returns the trained model and its outcome.
 
         The model has the weights of best.ckpt, or of last.ckpt if there is no best.ckpt. The outcome has the entries
-        `train`, `valid`, `history` and `initial_checkpoint` of results.json. It is stored in this checkpoint, with a
-        dictionary that is learnt from the attention if `search.replace_unk=dictionary`.
+        `train`, `valid`, `history` and `initial_checkpoint` of results.json. If `search.replace_unk=dictionary`, the
+        dictionary is learnt here.
         """
-        config, folder = self.run.config, self.run.folder
-        path = folder.best if folder.best.is_file() else folder.last
-        checkpoint = read_checkpoint(path, user_code(config))
+        config, text = self.run.config, self.text
+        checkpoint = read_checkpoint(self.run.folder.tested, user_code(config))
         self.model.load_state_dict(checkpoint.weights)
-        self.trainer.strategy.barrier()  # all ranks must read the file before rank 0 changes it
-        text = self.text
         model = Model(self.model.network, *text.vocabularies, config)
         dictionary = None
         if config.search.replace_unk == "dictionary":
@@ -152,16 +150,25 @@ class Training:
             )
         history = self.record.history
         valid = next((entry for entry in history if entry["update"] == checkpoint.update), {})
-        train = self.summary()
-        if pairs := config.evaluation.train_sample:
-            train["nll_per_sentence"] = on_every_rank(
-                self.trainer, model.network, lambda: sampled_nll(model, text.train, pairs)
-            )
-        outcome = {"train": train, "valid": valid, "history": history}
+        outcome = {"train": self.summary(), "valid": valid, "history": history}
         outcome[INITIAL_CHECKPOINT] = self.model.description["initial"]
-        if self.trainer.is_global_zero:
-            complete_checkpoint(path, outcome, dictionary)
         return dataclasses.replace(model, dictionary=dictionary), outcome
+
+    def complete(self, model: Model, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds the NLL of a sample of training pairs to the outcome, and stores the outcome in the tested checkpoint.
+
+        Returns the complete outcome. The NLL comes last, since only a table shows it.
+        """
+        complete = dict(outcome)
+        if pairs := self.run.config.evaluation.train_sample:
+            nll = on_every_rank(
+                self.trainer, model.network, lambda: sampled_nll(model, self.text.train, pairs)
+            )
+            complete["train"] = {**outcome["train"], "nll_per_sentence": nll}
+        self.trainer.strategy.barrier()  # all ranks must have read the file before rank 0 changes it
+        if self.trainer.is_global_zero:
+            complete_checkpoint(self.run.folder.tested, complete, model.dictionary)
+        return complete
 
     def best_score(self) -> float | None:
         """Returns the monitored score of the best checkpoint, or None before the first validation."""

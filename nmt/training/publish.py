@@ -1,4 +1,4 @@
-"""Finishes a run: draws figures, builds the HTML page, logs the results, and writes results.json last."""
+"""Finishes a run: builds the HTML page, draws figures, logs the results, and writes results.json last."""
 
 from __future__ import annotations
 
@@ -36,14 +36,12 @@ def publish(
     evaluated: Evaluated,
     loggers: Sequence[Logger] = (),
 ) -> None:
-    """Writes the scores, figures, page and results.json, on rank 0 only.
-
-    results.json is written last, since this file marks the run as finished.
+    """Writes the scores, the page and the figures, and logs them, on rank 0 only.
 
     Args:
         folder: run folder.
         config: configuration of the run.
-        about: the content of results.json, without the scores.
+        about: the content of results.json so far.
         evaluated: the result of `nmt.inference.held_out.evaluate`.
         loggers: loggers that get the results.
     """
@@ -51,13 +49,10 @@ def publish(
         return
     shown = config.trainer["enable_progress_bar"]
     table = score_table(evaluated.scores)
-    chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
-    described = {s.key: s.description() for s in chosen if s.key in set(table["score"])}
-    content = results.as_json({**about, "scores": described})
     write_scores(folder, table)
     run = FinishedRun(
         config.name,
-        content,
+        _content(config, about, evaluated),
         folder,
         records=evaluated.translations,
         kept=evaluated.alignments,
@@ -69,8 +64,25 @@ def publish(
         full = full_disk(error)
         failed = "figures, page and logging: failed%s; continuing without them"
         log.error(failed, f" ({full})" if full else "", exc_info=None if full else error)
-    results.write(folder, content)
+
+
+def write_results(
+    folder: Path, config: Config, about: Mapping[str, Any], evaluated: Evaluated
+) -> None:
+    """Writes results.json, on rank 0 only. This file marks the run as finished, so it is written last."""
+    if rank():
+        return
+    results.write(folder, _content(config, about, evaluated))
     log.info("results: %s", folder)
+
+
+def _content(config: Config, about: Mapping[str, Any], evaluated: Evaluated) -> dict[str, Any]:
+    """Adds the descriptions of the scores to the content of results.json."""
+    present = {row["score"] for row in evaluated.scores}
+    chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
+    described = {score.key: score.description() for score in chosen if score.key in present}
+    content: dict[str, Any] = results.as_json({**about, "scores": described})
+    return content
 
 
 def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bool) -> None:
@@ -83,7 +95,7 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
         page = build_page(comparison, run.folder / PAGE, config.report, title=title)
     with timed("figures"), Stage("drawing figures", shown=shown):
         figures = draw_figures(comparison, run.folder / "figures", config.report.figures)
-    with Stage("logging the test", shown=shown):
+    with timed("logging"), Stage("logging the test", shown=shown):
         log_run(loggers, comparison, figures, page)
     if table := bleu_by_length(comparison):
         log.info("%s", table)

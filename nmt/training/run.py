@@ -45,7 +45,7 @@ class RunFolder:
 
     Attributes:
         last: the checkpoint to resume from.
-        best: the checkpoint to test.
+        best: the best checkpoint, if a score has selected one.
         results: results.json, which exists only after the run has finished.
     """
 
@@ -60,6 +60,11 @@ class RunFolder:
         path = output_folder()
         kept = path / "checkpoints"
         return cls(path, kept / "last.ckpt", kept / "best.ckpt", path / results.FILE)
+
+    @property
+    def tested(self) -> Path:
+        """The checkpoint to test: the best one, or the last one without a best one."""
+        return self.best if self.best.is_file() else self.last
 
     def refuse_used(self) -> None:
         """Raises InputError on rank 0 if the folder already contains a run."""

@@ -42,7 +42,7 @@ from nmt.inference import held_out
 from nmt.training import publish
 
 held_out.evaluate = lambda *arguments: []
-publish.publish = lambda *arguments: None
+publish.publish = publish.write_results = lambda *arguments: None
 """
 
 
