@@ -9,8 +9,6 @@ python -m nmt.evaluate checkpoint=[a.ckpt,b.ckpt,c.ckpt] name=ensemble
 
 from __future__ import annotations
 
-from functools import partial
-
 from nmt.cli.application import command
 from nmt.config.commands import EvaluateConfig
 
@@ -18,7 +16,7 @@ from nmt.config.commands import EvaluateConfig
 @command("evaluate")
 def main(composed: EvaluateConfig) -> None:
     """Evaluates a checkpoint and writes a new run folder."""
-    from nmt.inference.held_out import evaluate, held_out_splits, read_sets, translate_set
+    from nmt.inference.held_out import evaluate, held_out_splits, read_sets
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
     from nmt.training.outcome import describe_model, describe_run, stored_outcome
@@ -37,7 +35,7 @@ def main(composed: EvaluateConfig) -> None:
         evaluated = on_every_rank(
             run.trainer,
             model.network,
-            lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
+            lambda: evaluate(model, sets, run.folder.path),
         )
         export_live(model, run.folder.path)
         about = describe_run(run, **stored_outcome(run), **describe_model(model))

@@ -27,7 +27,7 @@ def main(composed: TrainConfig) -> float | None:
     Returns the best checkpoint's score, so that a sweeper can optimise it.
     """
     with preparing(composed):
-        from nmt.inference.held_out import evaluate, read_sets, translate_set
+        from nmt.inference.held_out import evaluate, read_sets
         from nmt.training.fit import Training
         from nmt.training.outcome import describe_model, describe_run
         from nmt.training.ranks import on_every_rank
@@ -45,7 +45,7 @@ def main(composed: TrainConfig) -> float | None:
         evaluated = on_every_rank(
             training.trainer,
             model.network,
-            lambda: evaluate(run.config, sets, run.folder.path, partial(translate_set, model)),
+            lambda: evaluate(model, sets, run.folder.path),
         )
         # What only the end of a run needs is imported here, so that the training starts earlier.
         from nmt.inference.live_export import export_live

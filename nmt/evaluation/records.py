@@ -4,7 +4,7 @@ A record is a dict with the translation of one sentence. `translations/<set>.jso
 The keys of a record are:
 
     id             index of the sentence in its test set, from 0
-    line           number of its line in the source file, from 1; absent for concatenated sentences
+    line           number of its line in the source file, from 1; absent in texts that `nmt.compare` reads
     source, reference, hypothesis   tokens, without `</s>`
     raw_reference  line of the reference file, for scores of detokenised text
     detokenised    the hypothesis as text

@@ -8,7 +8,7 @@ N-th batch. Batches and results do not depend on N.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,6 @@ log = logging.getLogger(__name__)
 
 Row = dict[str, Any]  # a row of scores.csv
 Sets = Mapping[str, list[Record]]  # records of the sentences, by name of the test set
-# Function that maps the sentences and the name of a test set to records with translations. Some records
-# also have the key `alignment`, a row of `alignments/<set>.jsonl`.
-System = Callable[[list[Record], str], list[Record]]
 
 
 def held_out_splits(
@@ -134,26 +131,25 @@ class Evaluated:
     alignments: dict[str, list[Record]] = field(default_factory=dict)
 
 
-def evaluate(config: Config, sets: Sets, folder: Path, translate: System) -> Evaluated:
+def evaluate(model: Model, sets: Sets, folder: Path) -> Evaluated:
     """Translates and scores each test set.
 
     Every rank translates its share of the sentences.
 
     Args:
         folder: run folder; rank 0 writes `translations/` and `alignments/` there.
-        translate: function that translates a test set, such as `translate_set` with its model already bound.
     """
     main = rank_and_world()[0] == 0
     found = Evaluated()
     for name, sentences in sets.items():
         with timed(f"{name} translated"):
-            translations = translate(sentences, name)
+            translations = translate_set(model, sentences, name)
         if main:
             rows = [row.pop("alignment") for row in translations if "alignment" in row]
             if rows:
                 found.alignments[name] = records.write_alignments(folder, name, rows)
             found.translations[name] = translations
-            found.scores += score_translations(config, folder, name, translations)
+            found.scores += score_translations(model.config, folder, name, translations)
     return found
 
 
