@@ -25,7 +25,7 @@ translate *overrides:
 compare *overrides:
     uv run python -m nmt.compare "$@"
 
-# The tests that every commit passes (three to five minutes on two cores)
+# The README's second command: tests of every part, without the slow ones
 test *options:
     uv run --group dev pytest "$@"
 

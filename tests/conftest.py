@@ -69,6 +69,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Undoes `gc.freeze`. Otherwise Triton's bindings report objects that are never freed as leaks."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def composer() -> Callable[..., DictConfig]:
     """Returns a function that composes the configuration of a command with some overrides."""

@@ -79,7 +79,13 @@ def type_command(folder: Path, command: Command) -> None:
         (folder / command.stdout).write_text(ended.out)
 
 
-@pytest.mark.parametrize("page", QUICK, ids=[page.name for page in QUICK])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=() if page.name == "README.md" else pytest.mark.slow)
+        for page in QUICK
+    ],
+)
 def test_quick_blocks_run(page: Path, tmp_path: Path):
     text = page.read_text()
     prepare_folder(tmp_path, text)

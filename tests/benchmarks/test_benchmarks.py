@@ -12,6 +12,8 @@ from benchmarks import operations, work
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers.toolkits import TOOLKITS
 
+pytestmark = pytest.mark.slow
+
 TINY = work.Size("laptop", 12, 8, 12, 6, 60, 5, "adam")
 
 

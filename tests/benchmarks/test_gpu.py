@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks.gpu import __main__ as program
 
+pytestmark = pytest.mark.slow
+
 
 def right(setting, findings):
     findings.check("small", 1 / 3, at_most=1)

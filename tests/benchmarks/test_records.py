@@ -171,6 +171,7 @@ def bleu(rows, part="bleu_correct", words="hypothesis_words"):
     return bleu_by_hand([*correct, *total, rows[words].sum(), rows["reference_words"].sum()])
 
 
+@pytest.mark.slow
 def test_sentences_give_the_scores_on_record(records, sentences):
     found = records.scores[
         (records.scores["study"] == "europarl") & (records.scores["aligner"] == "")
@@ -197,6 +198,7 @@ def test_sentences_give_the_scores_on_record(records, sentences):
             assert rate == pytest.approx(run["all", "alignment_error_rate", np.nan], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_verdicts_follow_from_the_sentences_on_record(sentences):
     file = read_claims(CLAIMS / "europarl.yaml")
     runs = runs_of(sentences[sentences["group"].isin(["rnnsearch50", "rnnencdec50"])])
@@ -210,6 +212,7 @@ def test_verdicts_follow_from_the_sentences_on_record(sentences):
         assert [estimate.score, *estimate.interval()] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_simulated_coverage_is_a_share_of_sets(monkeypatch):
     monkeypatch.setattr(coverage, "POPULATION", 2000)
     for plan in (coverage.Plan("natural", "1 seed", "linear"), coverage.PLANS[-1]):

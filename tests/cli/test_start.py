@@ -40,7 +40,10 @@ def test_commands_import_no_heavy_library_at_start():
     assert ended.stdout == "[]\n", ended.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(name, marks=() if name == "train" else pytest.mark.slow) for name in COMMANDS],
+)
 def test_help_lists_examples_keys_and_groups(program, command):
     ended = program(command, "--help")
     assert ended.code == 0, ended.err

@@ -53,6 +53,7 @@ class TestCompare:
         assert list(drawn.glob("*-bleu-by-length.pdf"))
         assert "How BLEU depends on sentence length" in (drawn / "captions.txt").read_text()
 
+    @pytest.mark.slow
     def test_runs_on_different_text_are_not_compared(self, program, rnnsearch, rnnencdec):
         other = program.folder / "other"
         shutil.copytree(rnnsearch, other)

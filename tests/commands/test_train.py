@@ -99,6 +99,7 @@ class TestTrain:
         assert buckets["from"].iloc[-1] == 61
         assert pd.isna(buckets["to"].iloc[-1])
 
+    @pytest.mark.slow
     def test_initial_checkpoints_that_differ_in_seed_form_one_group(self, program, rnnsearch):
         """The file is deleted during the training. A resumed run and an evaluation still know what it was."""
         content = torch.load(rnnsearch / "checkpoints/best.ckpt", weights_only=True)

@@ -1,4 +1,7 @@
-"""Wrong overrides end with exit code 2, and with one or two lines that name the key."""
+"""Random values of keys, their bounds, and the reference of keys.
+
+The table of refusals is in `tests/promises/test_1_refusals.py`.
+"""
 
 from __future__ import annotations
 
@@ -16,47 +19,6 @@ from nmt.config.commands import SCHEMAS, TrainConfig
 from nmt.config.keys import entries
 from nmt.config.loading import check_bounds
 from nmt.utils.errors import InputError
-
-# command, overrides, and a part of the message
-REFUSED = [
-    ("train", "seeed=1", "did you mean seed?"),
-    ("train", "+foo=1", "foo: no such key"),
-    ("train", "quite.another=5", "quite.another: no such key"),
-    ("train", "model=seq2seq", "available: rnnencdec, rnnsearch"),
-    ("train", "callbacks=[ema,early]", "callbacks=early: no such option"),
-    ("train", "seed", "seed"),
-    ("train", "name=a=b", "'name=\"a=b\"'"),
-    ("train", "data.batch_size=abc", "data.batch_size takes: int, at least 1"),
-    ("train", "data.languages=en", "data.languages takes: list[str]"),
-    ("train", "data.languages=en-fr", "must be a list, [a,b]"),
-    ("train", "seed=1,2", "put -m before the overrides"),
-    ("train", "data.train=foo", "data.train"),
-    ("train", "optimizer.lr=nan", "optimizer.lr=nan: must be a finite number"),
-    ("train", "data.languages=[en]", "data.languages"),
-    ("train", "evaluation.edges=[10,5]", "evaluation.edges=[10, 5]: must be increasing"),
-    ("train", "model=rnnencdec scoring=dot", "RNNencdec has no attention"),
-    ("train", "scoring=none", "scoring=none: RNNsearch needs"),
-    ("train", "+data.test.mine.sorce=f", "data.test.mine"),
-    ("train", "name=${nope}", "name"),
-    ("translate", "checkpoint=f search.nbest=0", "nbest=0: must be at least 1"),
-    ("translate", "checkpoint=f alignments=moses", "must be one of pharaoh, json"),
-    ("evaluate", "checkpoint=f set=[a]", "did you mean sets"),
-    ("evaluate", "checkpoint=f model=rnnencdec", "model: no such key"),
-    ("evaluate", "checkpoint=f +experiment=rnnencdec50", "experiment"),
-    ("translate", "checkpoint=f data.test.test.pairs=3", "data.test.test.pairs: no such key"),
-    ("translate", "scores=true", "checkpoint: must be given"),
-    ("compare", "runs=a", "runs takes: list[str]"),
-]
-
-
-@pytest.mark.parametrize(
-    ("command", "typed", "named"), REFUSED, ids=[f"{row[0]} {row[1]}" for row in REFUSED]
-)
-def test_refusal_names_the_key(check, command, typed, named):
-    code, message = check(*typed.split(), command=command)
-    assert code == 2
-    assert named in message
-    assert 1 <= message.count("\n") <= 2
 
 
 @settings(

@@ -30,6 +30,7 @@ def small_blocks(monkeypatch):
         )
 
 
+@pytest.mark.slow  # Triton's interpreter runs each block in Python
 @ON_DEVICES
 @pytest.mark.parametrize(
     ("scorer", "dtype"),
@@ -64,7 +65,11 @@ def test_attention_by_hand_where_exponentials_overflow(device, small_blocks):
 # In `general` scoring the keys are the annotations. Autocast leaves them in float32.
 @pytest.mark.parametrize(
     ("scoring", "autocast"),
-    [("scaled_dot", False), ("general", True), ("none", True)],
+    [
+        pytest.param("scaled_dot", False, marks=pytest.mark.slow),
+        pytest.param("general", True, marks=pytest.mark.slow),
+        ("none", True),
+    ],
 )
 def test_network_with_kernels_equals_pytorch(scoring, device, autocast):
     """A fused network has the same NLLs and gradients with kernels as with PyTorch operations."""
