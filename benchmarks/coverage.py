@@ -447,7 +447,8 @@ def main() -> None:
         falls, rises = verdicts(options.constant, options.loss, *sizes)
         print(f"steeper fall reported in {falls:.1f} %, flatter fall in {rises:.1f} %")
         return
-    plans, columns, cells_of = PLANS, COLUMNS, coverage
+    columns: tuple[str, ...] = COLUMNS
+    plans, cells_of = PLANS, coverage
     if options.bands:
         plans, columns, cells_of = BANDS, ("equal", "worse"), bands
     print(f"| lengths, seeds, shape | {' | '.join(columns)} | s |")

@@ -45,6 +45,8 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("train seed", "seed"),
         ("train name=a=b", "'name=\"a=b\"'"),
         ("train data.languages=en", "data.languages takes: list[str]"),
+        ("train data.languages=en-fr", "must be a list, [a,b]"),
+        ("train seed=1,2", "put -m before the overrides"),
         ("train data.train=foo", "data.train"),
         ("train optimizer.lr=nan", "optimizer.lr=nan: must be a finite number"),
         ("train data.languages=[en]", "data.languages"),
