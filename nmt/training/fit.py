@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -27,6 +29,7 @@ from nmt.inference.training_pairs import learn_dictionary, sampled_nll
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
+from nmt.training.checkpoint_io import try_hard_link
 from nmt.training.outcome import describe_initial
 from nmt.training.ranks import on_every_rank
 from nmt.training.run import Run, resume_command
@@ -122,6 +125,17 @@ class Training:
             if FAILED_GPU.search(str(error)):
                 raise RunError(self._gpu_failure(error)) from error
             raise
+        self._name_best()
+
+    def _name_best(self) -> None:
+        """Names the best of several kept checkpoints best.ckpt (`callbacks.best.save_top_k`)."""
+        for each in self.trainer.checkpoint_callbacks:
+            if not isinstance(each, ModelCheckpoint) or each.filename != "best-{step}":
+                continue
+            if each.best_model_path and self.trainer.is_global_zero:
+                best = Path(each.best_model_path)
+                if not try_hard_link(best, self.run.folder.best):
+                    shutil.copyfile(best, self.run.folder.best)
 
     def _gpu_failure(self, error: BaseException) -> str:
         """Returns the error message for a GPU that this process cannot use any more."""

@@ -19,6 +19,7 @@ from nmt.training.run import Run
 from nmt.utils.devices import name_of, processor
 from nmt.utils.files import sha256
 from nmt.utils.quoting import command_line, override_key
+from nmt.utils.text import without_home
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
@@ -39,8 +40,9 @@ def stored_outcome(run: Run) -> dict[str, Any]:
 
 
 def path_and_hash(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Returns the path and the SHA-256 of a checkpoint."""
-    return {"checkpoint": str(checkpoint.path.resolve()), "sha256": sha256(checkpoint.path)}
+    """Returns the path as typed and the SHA-256 of a checkpoint."""
+    path = without_home(str(checkpoint.path))
+    return {"checkpoint": path, "sha256": sha256(checkpoint.path)}
 
 
 def describe_initial(run: Run) -> dict[str, Any] | None:
@@ -73,8 +75,8 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "regime": config.regime,
         "max_length": config.data.max_length,
         "seed": config.seed,
-        "overrides": list(run.overrides),
-        "command": rerun_command(run.overrides),
+        "overrides": without_home(list(run.overrides)),
+        "command": without_home(rerun_command(run.overrides)),
         "commit": run.commit,
         "processor": processor(),
         "text": run.text and run.text.identified(),
@@ -92,7 +94,7 @@ def describe_model(model: Model) -> dict[str, Any]:
         "model": name,
         "scoring": class_name(scoring_of(config.model) or "none"),
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
-        "config": to_containers(config),
+        "config": without_home(to_containers(config)),
     }
 
 

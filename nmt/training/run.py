@@ -31,7 +31,7 @@ from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.quoting import command_line, override_key, quoted
-from nmt.utils.text import as_list
+from nmt.utils.text import as_list, without_home
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class Run:
         try:
             for each in self.loggers:
                 connect(each)
-                each.log_hyperparams(to_containers(self.config))
+                each.log_hyperparams(without_home(to_containers(self.config)))
             yield
             exit_code = 0
         finally:

@@ -112,7 +112,8 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
     """Creates the callbacks of the section `callbacks`.
 
     Adds defaults for missing arguments: `dirpath`, `filename` and `enable_version_counter` of a
-    ModelCheckpoint, and `mode` of a callback that monitors a score.
+    ModelCheckpoint, and `mode` of a callback that monitors a score. If a ModelCheckpoint keeps several files, their
+    names include the number of the update.
 
     Raises:
         InputError: if a section is not a callback or cannot be instantiated. The message names the key.
@@ -124,11 +125,16 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
             given.setdefault("mode", mode(given["monitor"]))
         code = target_of(f"callbacks.{name}", given)
         if isinstance(code, type) and issubclass(code, ModelCheckpoint):
-            given = {
-                "dirpath": str(folder / "checkpoints"),
-                "filename": name,
-                "enable_version_counter": False,
-            } | given
+            several = given.get("save_top_k", 1) != 1
+            given = (
+                {
+                    "dirpath": str(folder / "checkpoints"),
+                    "filename": f"{name}-{{step}}" if several else name,
+                    "auto_insert_metric_name": False,  # `best-40.ckpt`; Hydra would not read `best-step=40.ckpt`
+                    "enable_version_counter": False,
+                }
+                | given
+            )
         callbacks.append(make_object(f"callbacks.{name}", given, pl.Callback))
     # ModelCheckpoints with a monitor run first, so that last.ckpt stores their state.
     callbacks.sort(

@@ -32,6 +32,22 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def without_home(value: Any) -> Any:
+    """Replaces the home folder by `~` in the text of nested dictionaries and lists, for what others read.
+
+    >>> without_home({"command": [f"data.root={Path.home() / 'corpus'}", 3]})
+    {'command': ['data.root=~/corpus', 3]}
+    """
+    if isinstance(value, dict):
+        return {key: without_home(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_home(item) for item in value]
+    home = str(Path.home())
+    if isinstance(value, str) and home != "/":
+        return re.sub(rf"(?<![\w/.]){re.escape(home)}(?=/|$)", "~", value)
+    return value
+
+
 def as_list(values: Any) -> list[Any]:
     """Converts an iterable to a list, and a string or other single value to a list with one item.
 

@@ -238,3 +238,23 @@ class TestTrain:
         assert "nmt: callbacks.best.monitor=valid/typo: no validation logs it" in ended.err
         assert "valid/bleu" in ended.err.splitlines()[-1]
         assert not (program.folder / "typo/checkpoints").exists()  # fails before the first update
+
+    def test_best_of_several_kept_checkpoints_is_named_best(self, program):
+        typed = ("callbacks.best.save_top_k=2", "optimizer.lr=0.05", "schedule=constant")
+        steps = ("trainer.max_steps=12", "trainer.val_check_interval=2", "data.valid.pairs=6")
+        ended = program(
+            "train", "+experiment=rnnsearch50", *TINY, *typed, *steps, "hydra.run.dir=several",
+            figures=False,
+        )  # fmt: skip
+        assert ended.code == 0, ended.err
+        folder = program.folder / "several"
+        nll = {row["update"]: row["nll_per_word"] for row in results(folder)["history"]}
+        ranked = sorted(nll, key=nll.__getitem__)
+        names = {path.name for path in (folder / "checkpoints").iterdir()}
+        assert names == {
+            "best.ckpt",
+            "last.ckpt",
+            *(f"best-{update}.ckpt" for update in ranked[:2]),
+        }
+        best = torch.load(folder / "checkpoints/best.ckpt", weights_only=True)
+        assert best["global_step"] == ranked[0]

@@ -87,6 +87,12 @@ def test_callbacks_keep_best_and_last_checkpoint(composer, tmp_path):
     assert {each.dirpath for each in (best, last)} == {str(tmp_path / "checkpoints")}
 
 
+def test_several_best_checkpoints_have_names_of_their_updates(composer, tmp_path):
+    typed = (*TYPED, "callbacks.best.save_top_k=3")
+    best, _ = make_callbacks(load(composer(*typed)).callbacks, tmp_path)
+    assert Path(best.format_checkpoint_name({"step": 40})).name == "best-40.ckpt"
+
+
 def test_monitors_of_bleu_use_mode_max(composer, tmp_path):
     typed = ("callbacks=[early_stopping,ema]", "callbacks.best.monitor=valid/bleu")
     made = make_callbacks(load(composer(*TYPED, *typed)).callbacks, tmp_path)
