@@ -8,8 +8,12 @@ python -m nmt.prepare data=text data.train.source=train.en data.train.target=tra
 
 from __future__ import annotations
 
+import logging
+
 from nmt.cli.application import command
 from nmt.config.commands import TrainConfig
+
+log = logging.getLogger(__name__)
 
 
 @command("prepare")
@@ -30,7 +34,10 @@ def main(composed: TrainConfig) -> None:
         trust = [*composed.trust, *user_code(composed)]
         [checkpoint] = read_members([composed.initial_checkpoint], trust)
         vocabularies = checkpoint.vocabularies
-    print(prepare(composed.data, composed.tokenizer, vocabularies).summary())
+    text = prepare(composed.data, composed.tokenizer, vocabularies)
+    print(text.summary())
+    for doubt in text.doubts():
+        log.warning("%s", doubt)
 
 
 if __name__ == "__main__":

@@ -137,10 +137,7 @@ def prepare(
         held_out_pairs(name.removeprefix("test."), text, train.vocabularies)
         for name, text in tokenised.items()
     ]
-    prepared = Prepared(train, valid, {pairs.name: pairs for pairs in tests})
-    for doubt in prepared.doubts():
-        log.warning("%s", doubt)
-    return prepared
+    return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
 
 
 def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:

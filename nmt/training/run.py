@@ -134,6 +134,8 @@ class Run:
             vocabularies = source.vocabularies if source else None
         text = prepare(config.data, config.tokenizer, vocabularies)
         log.info("prepared text:\n%s", text.summary())
+        for doubt in text.doubts():
+            log.warning("%s", doubt)
         self.text = text
         if self.checkpoint is not None and self.checkpoint.about["fingerprint"] != text.fingerprint:
             raise InputError(
