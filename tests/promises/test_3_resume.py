@@ -149,7 +149,7 @@ def test_after_a_signal_a_moved_folder_goes_on_from_the_last_validation(whole, n
         (signal.SIGINT, VALIDATED),
         (signal.SIGTERM, "torch:save"),
         (signal.SIGINT, "nmt.inference.held_out:evaluate"),
-        (signal.SIGUSR1, "nmt.training.publish:draw_figures"),
+        (signal.SIGUSR1, "nmt.training.publish:write_scores"),
         (signal.SIGINT, "nmt.evaluation.results:write"),
     ],
 )
