@@ -25,7 +25,7 @@ from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
 from nmt.fused import backend_of
 from nmt.inference.model import Model
-from nmt.inference.training_pairs import learn_dictionary, sampled_nll
+from nmt.inference.training_pairs import check_dictionary, learn_dictionary, sampled_nll
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
 from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
@@ -95,6 +95,8 @@ class Training:
         self.text = text
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, text.vocabularies))
+        if config.search.replace_unk == "dictionary":  # which is learnt after the training
+            check_dictionary(self.model.network, text.vocabularies[0])
         self.model.description = {
             "overrides": list(run.overrides),
             "initial": describe_initial(run),

@@ -129,6 +129,20 @@ class TestTrain:
         assert ended.code == 0, ended.err
         assert results(program.folder / "tested")["initial_checkpoint"] == before
 
+    def test_dictionary_of_unknown_words_is_stored_if_it_is_used(self, program, rnnsearch):
+        def stored(folder):
+            return torch.load(folder / "checkpoints/best.ckpt", weights_only=True)["nmt"]
+
+        assert stored(rnnsearch)["dictionary"] is None
+        typed = (*TINY, "trainer.max_steps=2", "search.replace_unk=dictionary")
+        ended = program("train", *typed, "hydra.run.dir=replaced", figures=False)
+        assert ended.code == 0, ended.err
+        assert isinstance(stored(program.folder / "replaced")["dictionary"], dict)
+        typed = (*typed, "+experiment=rnnencdec50", "hydra.run.dir=unreplaced")
+        ended = program("train", *typed, figures=False)
+        assert ended.code == 2
+        assert "nmt: search.replace_unk=dictionary: needs one model with attention" in ended.err
+
     @pytest.mark.parametrize("name", SETS)
     def test_translations_keep_the_order_of_the_source(self, rnnsearch, name):
         records = lines(rnnsearch / f"translations/{name}.jsonl")

@@ -46,6 +46,14 @@ class TestTranslate:
         assert f"nmt: standard input:2: {words} words; a line may have 5,000" in ended.err
         assert ended.out.count("\n") == 1  # only the line before it is translated
 
+    def test_learns_the_dictionary_of_unknown_words_from_the_training_text(
+        self, program, rnnsearch
+    ):
+        ended = program("translate", BEST, "search.replace_unk=dictionary", stdin=LINE)
+        assert ended.code == 0, ended.err
+        assert "best.ckpt holds no dictionary of unknown words; learning it from" in ended.err
+        assert ended.out.count("\n") == 1
+
     def test_refuses_text_that_is_not_utf8(self, program, rnnsearch):
         ended = program("translate", BEST, stdin=b"the cat .\nun \xe9t\xe9\n")
         assert ended.code == 2

@@ -142,6 +142,7 @@ def test_translate_uses_the_given_search_settings(model):
         ({"nbest": 0}, "search.nbest=0: must be at least 1"),
         ({"beam": "many"}, "search.beam_size: Value 'many'"),
         ({"penalty": 1}, "search.penalty: "),
+        ({"replace_unk": "dictionary"}, "best.ckpt holds no dictionary, and it cannot be learnt"),
     ],
 )
 def test_translate_refuses_bad_settings_by_name(model, search, said):
