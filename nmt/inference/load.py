@@ -14,6 +14,7 @@ from nmt.config.commands import LinesConfig
 from nmt.config.overrides import apply_overrides
 from nmt.config.schema import Config
 from nmt.inference.model import Model
+from nmt.inference.training_pairs import learn_missing_dictionary
 from nmt.layers import Attention, Intervention, LocalAttention, Network
 from nmt.models.checkpoint import Checkpoint, read_checkpoint
 from nmt.models.ensemble import Ensemble
@@ -139,6 +140,7 @@ def from_checkpoints(members: Sequence[Checkpoint], config: Config) -> Model:
         config,
         dictionary=next((each for each in dictionaries if each is not None), None),
         checkpoints=[member.path for member in members],
+        learn=learn_missing_dictionary,
     )
 
 

@@ -36,7 +36,7 @@ from nmt.text.symbols import END, UNKNOWN
 from nmt.text.tokenise import split, tokeniser
 from nmt.utils.devices import map_batches, resolve_precision
 from nmt.utils.environment import gather, rank_and_world
-from nmt.utils.errors import RunError
+from nmt.utils.errors import InputError, RunError
 from nmt.utils.text import as_list
 
 RUNNERS_UP = 5  # number of alternative symbols that the HTML page lists for each target word
@@ -53,9 +53,10 @@ class Model:
         network: the `torch.nn.Module`, in evaluation mode.
         source, target: the vocabularies.
         config: the configuration, of which `search`, `evaluation`, languages, precision and threads are used.
-        dictionary: translations of source words, for `search.replace_unk=dictionary`. None: learnt from the
+        dictionary: translations of source words, for `search.replace_unk=dictionary`. None: `learn` learns it from the
             training text when needed.
         checkpoints: the checkpoint file, or the files of an ensemble.
+        learn: a function that learns the dictionary of this model.
     """
 
     network: Network | Ensemble
@@ -64,6 +65,7 @@ class Model:
     config: Config
     dictionary: Mapping[str, str] | None = None
     checkpoints: Sequence[Path] = ()
+    learn: Callable[[Model], Mapping[str, str]] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.config.name}, {', '.join(map(str, self.checkpoints))}>"
@@ -197,10 +199,10 @@ class Model:
         return dataclasses.replace(self, config=config, dictionary=dictionary)
 
     @functools.cached_property
-    def _learnt_dictionary(self) -> dict[str, str]:
-        from nmt.inference.training_pairs import learn_missing_dictionary  # imports this module
-
-        return learn_missing_dictionary(self)
+    def _learnt_dictionary(self) -> Mapping[str, str]:
+        if self.learn is None:
+            raise InputError("search.replace_unk=dictionary: the model has no dictionary; use copy")
+        return self.learn(self)
 
     def map_sentences(
         self,
