@@ -38,7 +38,7 @@ def typed_for(file, name):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
+def test_filter_matches_the_runs_of_its_command(path, composer):
     file = read_claims(path)
     assert all(score_of_name(claim.score, "score") for claim in file.claims.values())
     made = {
@@ -69,7 +69,7 @@ def test_a_filter_takes_the_runs_of_its_command_and_no_others(path, composer):
         ({"members": 1}, {}, False),
     ],
 )
-def test_a_filter_accepts_values_lists_and_last_names(where, default, accepted):
+def test_filter_accepts_values_lists_and_short_names(where, default, accepted):
     config = {"data": {"max_length": 50}, "model": {"unit": {"_target_": "nmt.layers.LstmUnit"}}}
     results = {"config": config, "model": "RNNsearch", "sources": {"others": [{}, {}]}}
     assert matches(FinishedRun("a", results), where, default) is accepted
@@ -150,7 +150,7 @@ def runs():
         ),
     ],
 )
-def test_verdicts(decide, runs, claim, verdict):
+def test_verdict_rules(decide, runs, claim, verdict):
     [row, *_], _ = decide(runs, **claim)
     assert row["verdict"] == verdict
     shown = verdict if verdict == "undecided" else f"{verdict}, for these models only"
@@ -164,7 +164,7 @@ def simulated_retention(run):
     return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
 
 
-def test_the_statistics_are_those_of_sacrebleu(decide, runs):
+def test_statistics_equal_sacrebleu(decide, runs):
     def mean(name, lengths):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])
 
@@ -195,7 +195,7 @@ def test_the_statistics_are_those_of_sacrebleu(decide, runs):
     )
 
 
-def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
+def test_fall_is_decided_with_and_without_brevity_penalty(decide, runs):
     rows, table = decide(runs, statistic="retention", rule={"above": 0})
     corrected = holm([row["p"] for row in rows])
     assert [cell.value for cell in table.frame["p, Holm"]] == corrected
@@ -204,7 +204,7 @@ def test_a_fall_is_decided_with_the_brevity_penalty_and_without(decide, runs):
     assert scores == ["BLEU", "BLEU without brevity penalty"]
 
 
-def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatch):
+def test_resamples_grow_for_close_verdicts(decide, runs, monkeypatch):
     """The limit of the second rule equals an end of the interval, so more resamples are drawn."""
     drawn = []
 
@@ -222,7 +222,7 @@ def test_resamples_grow_where_the_verdict_hangs_on_them(decide, runs, monkeypatc
     assert (row["verdict"], row["reason"]) == ("undecided", "more resamples may change the verdict")
 
 
-def test_missing_runs_are_named_with_the_command_that_makes_them(decide, runs, tmp_path):
+def test_missing_runs_are_named_with_their_command(decide, runs, tmp_path):
     [row], table = decide(runs[:3], rule={"above": 0})
     assert row["verdict"] == "runs missing"
     assert table.notes[1:] == [
@@ -258,7 +258,7 @@ def test_models_evaluated_twice_are_paired(decide, second, verdict):
         ({"rule": {"above": 0}, "margin": 1}, "margin"),
     ],
 )
-def test_a_wrong_entry_is_named(decide, runs, change, entry):
+def test_refuses_a_wrong_entry(decide, runs, change, entry):
     with pytest.raises(InputError, match=entry):
         decide(runs, **change)
 

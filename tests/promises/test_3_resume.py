@@ -91,7 +91,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_some_validations_are_no_improvement(whole):
+def test_fixture_has_validations_without_improvement(whole):
     """If every validation were an improvement, the tests below could not show that `best.ckpt` is kept."""
     history = checkpoint(whole, "last")["callbacks"]["TrainingRecord"]["history"]
     scores = [entry["bleu"] for entry in history]
@@ -106,13 +106,13 @@ def test_some_validations_are_no_improvement(whole):
         pytest.param(BATCH, 7, id="in the middle of an epoch", marks=pytest.mark.slow),
         pytest.param(BATCH, 13, id="in the second epoch"),
         pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
-        pytest.param(SAVE, 2, id="between the first best and last"),
-        pytest.param("torch:save", 3, id="while a checkpoint is filled"),
+        pytest.param(SAVE, 2, id="between the first best and last", marks=pytest.mark.slow),
+        pytest.param("torch:save", 3, id="while a checkpoint is filled", marks=pytest.mark.slow),
         pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
         pytest.param(VALIDATED, 3, id="in a validation", marks=pytest.mark.slow),
     ],
 )
-def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count):
+def test_killed_run_resumes_to_the_same_bits(whole, place, count):
     folder = whole.parent / f"{place.rpartition(':')[2]}-{count}"
     ended = train(folder, hook=f"kill({place!r}, {count})")
     assert ended.code == -signal.SIGKILL, ended.err
@@ -122,10 +122,9 @@ def test_a_killed_run_ends_with_the_bits_of_one_that_was_not(whole, place, count
     assert not list(folder.glob("run/checkpoints/*.partial"))
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)]
-)
-def test_after_a_signal_a_moved_folder_goes_on_from_the_last_validation(whole, number):
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_moved_run_resumes_after_a_signal(whole, number):
     folder = whole.parent / f"signal-{number}"
     ended = train(folder, hook=f"send({number:d}, {BATCH!r}, 7)")
     assert ended.code == -number
@@ -142,18 +141,23 @@ def test_after_a_signal_a_moved_folder_goes_on_from_the_last_validation(whole, n
 @pytest.mark.parametrize(
     ("number", "place"),
     [
-        (signal.SIGINT, "nmt.cli.application:run_hydra"),
         (signal.SIGTERM, "nmt.training.run:make_training_run"),
-        (signal.SIGUSR1, "nmt.data.preparation:_learn"),
-        (signal.SIGINT, "nmt.training.fit:build_model"),
         (signal.SIGINT, VALIDATED),
-        (signal.SIGTERM, "torch:save"),
-        (signal.SIGINT, "nmt.inference.held_out:evaluate"),
-        (signal.SIGUSR1, "nmt.training.publish:write_scores"),
-        (signal.SIGINT, "nmt.evaluation.results:write"),
+        *(
+            pytest.param(number, place, marks=pytest.mark.slow)
+            for number, place in (
+                (signal.SIGINT, "nmt.cli.application:run_hydra"),
+                (signal.SIGUSR1, "nmt.data.preparation:_learn"),
+                (signal.SIGINT, "nmt.training.fit:build_model"),
+                (signal.SIGTERM, "torch:save"),
+                (signal.SIGINT, "nmt.inference.held_out:evaluate"),
+                (signal.SIGUSR1, "nmt.training.publish:write_scores"),
+                (signal.SIGINT, "nmt.evaluation.results:write"),
+            )
+        ),
     ],
 )
-def test_a_signal_ends_a_run_at_any_moment_without_a_traceback(tmp_path, number, place):
+def test_signal_ends_a_run_at_any_moment_without_a_traceback(tmp_path, number, place):
     typed = (*TYPED, "trainer.max_steps=2", "trainer.val_check_interval=2")
     ended = run("train", *typed, cwd=tmp_path, hook=f"send({number:d}, {place!r}, 1)")
     assert ended.code == -number, ended.err
@@ -163,7 +167,7 @@ def test_a_signal_ends_a_run_at_any_moment_without_a_traceback(tmp_path, number,
     assert not list(tmp_path.glob("**/results.json"))
 
 
-def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
+def test_full_disk_keeps_the_last_checkpoint(whole):
     folder = whole.parent / "full"
     full = f"OSError({errno.ENOSPC}, 'No space left on device')"
     ended = train(folder, hook=f"fail('torch:save', 2, {full})")
@@ -175,7 +179,8 @@ def test_a_full_disk_keeps_the_checkpoint_of_before(whole):
     check_same(folder, whole)
 
 
-def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
+@pytest.mark.slow
+def test_failed_gpu_keeps_the_last_checkpoint(whole):
     """After the failure, every further CUDA call fails, including those in Lightning's teardown."""
     folder = whole.parent / "illegal"
     error = "RuntimeError('CUDA error: an illegal memory access was encountered\\nCompile with')"
@@ -192,7 +197,8 @@ def test_a_gpu_that_fails_keeps_the_checkpoint_of_before(whole):
     check_same(folder, whole)
 
 
-def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
+@pytest.mark.slow
+def test_resume_with_accumulation_workers_and_averaging(tmp_path):
     typed = ("trainer.accumulate_grad_batches=2", "data.workers=1", "callbacks=ema")
     typed += ("data.batch_tokens=300", "trainer.max_steps=8", "trainer.val_check_interval=8")
     assert train(tmp_path / "whole", *typed).code == 0
@@ -204,27 +210,29 @@ def test_accumulation_workers_and_averaged_weights_go_on_alike(tmp_path):
     check_same(folder, tmp_path / "whole")
 
 
-def test_what_would_change_the_result_is_refused(whole):
+def test_resume_refuses_keys_that_change_the_result(whole):
     ended = run("train", "resume=run", "optimizer.lr=1", cwd=whole)
     assert ended.code == 2
     assert "optimizer.lr=1" in ended.err
 
 
-def test_another_regime_is_refused_by_name(whole):
+@pytest.mark.slow
+def test_resume_refuses_another_regime(whole):
     typed = [word for word in TYPED if word != "regime=tiny"]
     ended = run("train", *typed, "hydra.run.dir=run", "resume=auto", cwd=whole)
     assert ended.code == 2
     assert "regime=laptop: the run was started with regime=tiny" in ended.err
 
 
-def test_another_text_is_refused(whole):
+@pytest.mark.slow
+def test_resume_refuses_another_text(whole):
     hook = "from nmt.data import preparation\npreparation.PAIRS_FORMAT = 'another'"
     ended = run("train", "resume=run", cwd=whole, hook=hook)
     assert ended.code == 2
     assert "text differs from the checkpoint's" in ended.err
 
 
-def test_a_checkpoint_is_the_start_of_a_run_in_another_folder(whole):
+def test_ckpt_path_continues_in_another_folder(whole):
     """`ckpt_path` works as in any Lightning project; the new run continues from update 16 to 20."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")
     ended = run("train", *typed, "hydra.run.dir=longer/run", cwd=whole.parent)
