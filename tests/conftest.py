@@ -26,13 +26,14 @@ from tests.helpers.processes import TINY, Ended, run, start
 from tests.helpers.produced import RNNSEARCH
 
 LONGEST = [
-    "tests/promises/test_3_resume.py",
-    "tests/fused/gpu/test_kernels.py",  # need not wait until tests.helpers.server has started
-    "tests/test_how_tos.py",
-    "tests/launcher/test_process.py",
     "tests/commands/test_train.py",
+    "tests/evaluation/test_constant_error.py",  # needs no server, which has not started yet
+    "tests/promises/test_3_resume.py",
+    "tests/training/test_ranks.py",
     "tests/promises/test_5_devices.py",
     "tests/commands/test_compare.py",
+    "tests/test_how_tos.py",
+    "tests/launcher/test_process.py",
 ]
 SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
 

@@ -43,7 +43,7 @@ class Fake:
         return [["x"] * wrong + REFERENCE[wrong:] for _ in sources]
 
 
-def test_coordinate_search_finds_weights_up_down_and_below_zero():
+def test_tune_finds_weights_in_each_direction_and_below_zero():
     system = Fake({1: 2.25, 2: -0.3})
     before, after = tune(system, [["a"]], [REFERENCE])
     assert before < 30 < 90 < after
@@ -52,7 +52,7 @@ def test_coordinate_search_finds_weights_up_down_and_below_zero():
     assert [w for n, w in enumerate(system.weights) if n not in (1, 2)] == [1.0] * 5 + [0.0]
 
 
-def test_without_a_gain_the_weights_stay_and_each_direction_is_tried_once():
+def test_tune_keeps_weights_without_a_gain():
     system = Fake({})
     before, after = tune(system, [["a"]], [REFERENCE])
     assert before == after > 99.9
@@ -67,7 +67,7 @@ def test_only_length_penalties_may_be_negative():
     assert moved(weights, 1, -0.25)[1] == 0.05
 
 
-def test_without_the_packages_their_group_is_named(monkeypatch, capsys):
+def test_missing_packages_are_named_with_their_group(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "machine", None)
     monkeypatch.setattr(sys, "argv", ["phrase_based"])
     with pytest.raises(SystemExit, match="2"):
@@ -82,7 +82,7 @@ def thot():
 
 
 @pytest.mark.slow
-def test_phrases_reorder_and_unknown_words_are_copied(thot, tmp_path):
+def test_train_system_reorders_phrases_and_copies_unknown_words(thot, tmp_path):
     train_system(sentences(600, 1), tmp_path)
     system = PhraseBased(tmp_path)
     found = system.translate(
@@ -105,7 +105,7 @@ def test_phrases_reorder_and_unknown_words_are_copied(thot, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenised", [True, False])
-def test_the_script_writes_a_file_per_test_set(tokenised, thot, tmp_path, monkeypatch, capsys):
+def test_script_writes_a_file_per_test_set(tokenised, thot, tmp_path, monkeypatch, capsys):
     """On a second call, it refuses the folder."""
     overrides = ["regime=tiny", "data=text", f"data.cache={tmp_path / 'cache'}"]
     for name, (count, seed) in {"train": (600, 1), "valid": (20, 2), "test.t": (30, 3)}.items():

@@ -78,13 +78,13 @@ class Job:
         (signal.SIGTERM, "running", ""),
     ],
 )
-def test_a_signal_to_the_script(tmp_path, number, state, expected):
+def test_script_requeues_a_preempted_job(tmp_path, number, state, expected):
     job = Job(tmp_path, state)
     assert job.run(number) == 128 + number
     assert job.calls == expected
 
 
-def test_a_job_of_an_array_is_requeued_by_its_index(tmp_path):
+def test_script_requeues_a_job_of_an_array_by_its_index(tmp_path):
     job = Job(tmp_path, "running")
     job.run(signal.SIGUSR1, SLURM_ARRAY_JOB_ID="70", SLURM_ARRAY_TASK_ID="3")
     assert job.calls == "requeue 70_3"
@@ -94,7 +94,7 @@ def test_a_job_of_an_array_is_requeued_by_its_index(tmp_path):
     ("code", "state", "expected"),
     [(143, "preempted", "requeue 71"), (0, "preempted", ""), (1, "running", "")],
 )
-def test_a_training_that_ends_by_itself(tmp_path, code, state, expected):
+def test_script_requeues_if_the_training_was_preempted(tmp_path, code, state, expected):
     """SLURM sends the SIGTERM of a preemption to the tasks alone, unless told otherwise."""
     job = Job(tmp_path, state, seconds=0, code=code)
     assert job.run() == code

@@ -60,7 +60,7 @@ def messages(ended: Ended) -> list[str]:
     return [line for line in ended.err.splitlines() if line.startswith("nmt: ")]
 
 
-def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
+def test_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process = launch(tmp_path / "runs", "sleep 30")
     time.sleep(0.5)  # until rank 0 waits in C++ code
     process.send_signal(signal.SIGTERM)
@@ -78,7 +78,7 @@ def test_a_signal_ends_a_rank_that_waits_for_others(tmp_path):
         pytest.param("sh -c 'kill -9 $$'", "stopped by SIGKILL", marks=pytest.mark.slow),
     ],
 )
-def test_a_rank_that_fails_ends_the_others(tmp_path, program, problem):
+def test_failed_rank_ends_the_others(tmp_path, program, problem):
     ended = launch(tmp_path / "runs", program).wait()
     assert ended.code == 1
     assert messages(ended) == [f"nmt: rank 1: {problem}"]
@@ -88,13 +88,18 @@ def test_a_rank_that_fails_ends_the_others(tmp_path, program, problem):
     ("number", "receivers", "code", "message"),
     [
         (signal.SIGINT, "all ranks", -signal.SIGINT, []),
-        (signal.SIGUSR1, "rank 0", -signal.SIGUSR1, []),
-        (signal.SIGKILL, "rank 0", -signal.SIGKILL, []),
-        (signal.SIGTERM, "rank 1", -signal.SIGTERM, ["nmt: rank 1: stopped by SIGTERM"]),
-        (signal.SIGKILL, "rank 1", 1, ["nmt: rank 1: stopped by SIGKILL"]),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (signal.SIGUSR1, "rank 0", -signal.SIGUSR1, []),
+                (signal.SIGKILL, "rank 0", -signal.SIGKILL, []),
+                (signal.SIGTERM, "rank 1", -signal.SIGTERM, ["nmt: rank 1: stopped by SIGTERM"]),
+                (signal.SIGKILL, "rank 1", 1, ["nmt: rank 1: stopped by SIGKILL"]),
+            )
+        ),
     ],
 )
-def test_a_signal_to_ranks_that_train(tmp_path, number, receivers, code, message):
+def test_signal_ends_all_ranks_during_training(tmp_path, number, receivers, code, message):
     process = start("nmt.train", *TYPED, cwd=tmp_path, hook="fork_ranks()")
     wait_for(tmp_path / "run/checkpoints/last.ckpt")
     first, *others = process.pids[0], *descendants(process.pids[0])
@@ -106,7 +111,8 @@ def test_a_signal_to_ranks_that_train(tmp_path, number, receivers, code, message
     assert messages(ended) == message
 
 
-def test_an_error_of_one_rank_is_reported_once(tmp_path):
+@pytest.mark.slow
+def test_error_of_one_rank_is_reported_once(tmp_path):
     """Rank 0 raises the error, and rank 1 waits for it."""
     place = "nmt.training.callbacks:Seeds.on_train_batch_start"
     hook = f"fork_ranks()\nfail({place!r}, 3, FileNotFoundError('no such file: x'))"

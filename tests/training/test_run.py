@@ -7,13 +7,13 @@ from nmt.training import run
 from nmt.training.run import outside, resume_command
 
 
-def test_the_command_that_resumes_trusts_what_the_run_trusted(composer, tmp_path, monkeypatch):
+def test_resume_command_has_the_trust_of_the_run(composer, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "user_code", lambda config: ["mine.scores", "other"])
     command = resume_command(load(composer()), tmp_path)
     assert command == f"python -m nmt.train resume={tmp_path} 'trust=[mine.scores,other]'"
 
 
-def test_the_command_that_resumes_names_folders_outside_the_run(composer, tmp_path):
+def test_resume_command_has_folders_outside_the_run(composer, tmp_path):
     config = load(composer())
     assert outside(config, tmp_path) == {}
     config.callbacks["mine"] = {"dirpath": "/elsewhere", "filename": "../../x"}
