@@ -64,13 +64,13 @@ def sweep(tmp_path):
 @pytest.mark.parametrize(
     "launcher",
     [
-        "basic",
+        pytest.param("basic", marks=pytest.mark.slow),
         "process",
         pytest.param("joblib", marks=pytest.mark.slow),
         pytest.param("submitit_local", marks=pytest.mark.slow),
     ],
 )
-def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
+def test_sweep_writes_one_page_of_the_finished_jobs(sweep, tmp_path, launcher):
     if launcher not in ("basic", "process"):
         plugin = f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher"
         pytest.importorskip(plugin, reason="extra sweeps is missing")
@@ -81,21 +81,21 @@ def test_the_page_is_made_once_of_the_finished_jobs(sweep, tmp_path, launcher):
     assert (output + logs).count("sweep: s\n") == 2
 
 
-@pytest.mark.parametrize("launcher", ["basic", "process"])
-def test_the_page_is_made_and_the_exit_code_is_1_when_a_job_failed(sweep, tmp_path, launcher):
+@pytest.mark.parametrize("launcher", [pytest.param("basic", marks=pytest.mark.slow), "process"])
+def test_sweep_with_a_failed_job_writes_the_page_and_exits_1(sweep, tmp_path, launcher):
     code, output = sweep(f"hydra/launcher={launcher}", "hydra.sweep.dir=s", "fail=false,true")
     assert code == 1
     assert (tmp_path / "s/comparison.html").read_text() == "0;", output
 
 
-def test_a_page_that_cannot_be_made_fails_nothing(sweep, tmp_path):
+def test_sweep_ignores_errors_of_the_page(sweep, tmp_path):
     code, output = sweep("hydra/launcher=basic", "hydra.sweep.dir=s", "n=1,2,3,4")
     assert code == 0
     assert "no page of this" in output
     assert f"python -m nmt.compare 'runs=[{tmp_path}/s]'" in output
 
 
-def test_a_single_run_and_a_sweep_that_is_refused_make_no_page(sweep, tmp_path):
+def test_single_run_and_refused_sweep_write_no_page(sweep, tmp_path):
     code, output = sweep("hydra.run.dir=r", mode="--run")
     assert code == 0, output
     assert "sweep: None" in output

@@ -112,7 +112,7 @@ def app(tmp_path: Path) -> App:
     return App(tmp_path)
 
 
-def test_jobs_run_one_after_the_other_in_order(app):
+def test_jobs_run_in_order(app):
     code, output = app.sweep(SWEEP, "seed=3,1", "text=a", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
     first, second = app.results().values()
@@ -145,6 +145,7 @@ def test_values_reach_the_jobs_as_typed(app):
         assert config["folder"] == "odd, name"
 
 
+@pytest.mark.slow
 def test_hydras_own_options_reach_the_jobs(app):
     (app.folder / "other").mkdir()
     (app.folder / "other/second.yaml").write_text("defaults: [app, _self_]\nseed: 40\n")
@@ -159,7 +160,7 @@ def test_hydras_own_options_reach_the_jobs(app):
     assert (app.folder / "s/deep/0.01/named.log").exists()
 
 
-def test_failed_and_refused_jobs_leave_the_others_alone(app):
+def test_failed_and_refused_jobs_do_not_stop_others(app):
     code, output = app.sweep(SWEEP, "exit=3,0,2", "seed=5")
     assert code == 1
     assert sorted(app.results()) == ["1"]
@@ -174,7 +175,8 @@ def test_failed_and_refused_jobs_leave_the_others_alone(app):
     ]
 
 
-def test_a_failed_trial_of_optuna(app):
+@pytest.mark.slow
+def test_search_continues_after_a_failed_trial(app):
     """The search goes on; the command is not printed, since it would start another search."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
     grid = ("hydra/sweeper=optuna", "hydra/sweeper/sampler=grid", "hydra.sweeper.n_jobs=1")
@@ -186,7 +188,7 @@ def test_a_failed_trial_of_optuna(app):
     assert (best["best_params"], best["best_value"]) == ({"exit": 0}, 1.0)
 
 
-def test_a_sweep_started_again_skips_and_resumes(app):
+def test_repeated_sweep_skips_finished_jobs_and_resumes_others(app):
     assert app.sweep(SWEEP, "seed=1", "exit=0,3")[0] == 1
     before = app.results()
     assert sorted(before) == ["0"]
@@ -206,7 +208,7 @@ def test_a_sweep_started_again_skips_and_resumes(app):
 
 
 @pytest.mark.parametrize("file", ["results.json", "checkpoints/last.ckpt"])
-def test_a_job_whose_configuration_has_changed_is_refused(composer, tmp_path, file):
+def test_refuses_a_job_with_another_configuration(composer, tmp_path, file):
     """The whole sweep ends before a job runs. A job without results and checkpoints may change."""
     job = tmp_path / "s/0"
     for path in (job / ".hydra/overrides.yaml", job / file):
@@ -223,7 +225,7 @@ def test_a_job_whose_configuration_has_changed_is_refused(composer, tmp_path, fi
     assert not (tmp_path / "s/1").exists()
 
 
-def test_a_changed_text_of_a_finished_job(composer, tmp_path):
+def test_text_has_changed_by_content(composer, tmp_path):
     """An evaluation reads no training text, and its results name none."""
     names = {part: tmp_path / part for part in ("train", "valid")}
     for name, file in names.items():
@@ -248,8 +250,17 @@ def test_a_changed_text_of_a_finished_job(composer, tmp_path):
     assert not text_has_changed(config, results)  # a missing file is not a change
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL])
-def test_a_job_ends_with_its_sweep(app, number):
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        *(
+            pytest.param(number, marks=pytest.mark.slow)
+            for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGKILL)
+        ),
+    ],
+)
+def test_job_ends_with_its_sweep(app, number):
     """A signal that only the sweep receives ends both. Another sweep may then use the folder."""
     process = app.start(SWEEP, "sleep=60")
     app.wait_for("s/0/started")
@@ -274,7 +285,7 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_sweep_over_devices_starts_each_rank_once(tmp_path):
+def test_sweep_over_devices_starts_each_rank_once(tmp_path):
     """To start the other ranks of a job, Lightning runs its command line again."""
     devices = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1,2")
     typed = ("+experiment=rnnsearch50", *TINY, *devices, "hydra.sweep.dir='an odd, name'")

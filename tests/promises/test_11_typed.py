@@ -82,7 +82,7 @@ def keys_after(stored: TrainConfig, history: Sequence[str], *typed: str) -> dict
     return flatten(to_containers(config)) | {"ckpt_path": None, "resume": None}
 
 
-def test_groups_are_those_of_the_folder():
+def test_all_folders_of_conf_are_groups():
     folders = {path.name for path in conf_folder().iterdir() if path.is_dir()}
     assert folders - {"hydra"} == set(map(group_of, options("train")))
 
@@ -90,10 +90,12 @@ def test_groups_are_those_of_the_folder():
 @pytest.mark.parametrize("start", ["ckpt_path=f", "resume=run"])
 @pytest.mark.parametrize("history", [TINY, GPU], ids=["tiny", "gpu"])
 @pytest.mark.parametrize("word", of_groups(options("train"), sections=True))
-def test_logger_search_and_trainer_are_replaced(stored_of, start, history, word):
+def test_logger_search_and_trainer_replace_stored_sections(stored_of, start, history, word):
     """The section is that of a new run with the option; a search key typed before is replaced, too."""
     if group_of(word) == "data":
-        pytest.skip("test_data_of_ones_own and test_another_text_is_refused hold this group")
+        pytest.skip(
+            "test_user_data_replaces_test_sets and test_refuses_another_training_text hold this group"
+        )
     stored = stored_of(*history)
     replaced = [group_of(word), f"{word[:6]}.batch_size"]
     new = [each for each in history if group_of(each) not in replaced]
@@ -101,7 +103,7 @@ def test_logger_search_and_trainer_are_replaced(stored_of, start, history, word)
 
 
 @pytest.mark.parametrize("word", of_groups(options("train"), sections=False))
-def test_the_keys_that_a_refusal_names_give_what_the_group_gives(stored_of, word):
+def test_keys_in_a_refusal_have_the_effect_of_the_group(stored_of, word):
     """An option that differs from the stored run is refused; the keys in the message have its effect."""
     if group_of(word) == "hparams_search":
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper", reason="extra optuna is missing")
@@ -138,7 +140,7 @@ def test_groups_of_the_original_command_may_be_repeated(stored_of):
 
 
 @pytest.mark.parametrize("word", of_groups(options("evaluate"), sections=True))
-def test_an_option_gives_an_evaluation_what_it_gives_a_new_run(composer, stored_of, word):
+def test_option_in_an_evaluation_equals_a_new_run(composer, stored_of, word):
     before, wanted = (flatten(to_containers(stored_of(*TINY, *more))) for more in ((), (word,)))
     replaced = ("data.test", "data.root") if group_of(word) == "data" else (group_of(word),)
     config, _ = applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", word])
@@ -187,7 +189,7 @@ def own(tmp_path):
     return f"hydra.searchpath=[file://{tmp_path}]"
 
 
-def test_data_of_ones_own(composer, own):
+def test_user_data_replaces_test_sets(composer, own):
     """It replaces the test sets; a continued run refuses another training text, an evaluation ignores it."""
     stored = load(composer(*TINY))
     config, _ = applied("evaluate", stored, TINY, [own, "checkpoint=f", "data=mine"])
@@ -202,12 +204,12 @@ def test_data_of_ones_own(composer, own):
         applied("train", stored, TINY, [own, "resume=run", "data=mine"])
 
 
-def test_another_text_is_refused(stored_of):
+def test_refuses_another_training_text(stored_of):
     with pytest.raises(InputError, match=r"^model\.init=|^data\.title=Multi30k: the run was"):
         keys_after(stored_of(*TINY), TINY, "resume=run", "data=multi30k")
 
 
-def test_a_trainer_of_ones_own(composer, own):
+def test_user_trainer_replaces_the_section(composer, own):
     history = (*TINY, "trainer=ddp")
     config, _ = applied(
         "train", load(composer(*history)), history, [own, "resume=r", "trainer=mine"]
@@ -226,7 +228,7 @@ def test_a_trainer_of_ones_own(composer, own):
         ("evaluate", "+mine=lr", r"\+mine=lr: it belongs to the training run"),
     ],
 )  # fmt: skip
-def test_a_group_of_ones_own_is_refused(composer, own, command, word, refusal):
+def test_refuses_user_groups_over_a_stored_run(composer, own, command, word, refusal):
     start = {"train": "ckpt_path=f", "evaluate": "checkpoint=f"}[command]
     with pytest.raises(InputError, match=f"^{refusal}"):
         applied(command, load(composer(*TINY)), TINY, [own, start, word])
@@ -240,7 +242,7 @@ def test_a_group_of_ones_own_is_refused(composer, own, command, word, refusal):
         ("+data.max_length=9", "data.max_length: no such key; it belongs to the training run"),
     ],
 )
-def test_an_evaluation_has_no_key_that_it_does_not_use(composer, typed, refusal):
+def test_refuses_training_keys_in_an_evaluation(composer, typed, refusal):
     with pytest.raises(InputError, match=f"^{refusal}"):
         applied("evaluate", load(composer(*TINY)), TINY, ["checkpoint=f", typed])
 
@@ -259,7 +261,7 @@ def test_an_evaluation_has_no_key_that_it_does_not_use(composer, typed, refusal)
         ("~data.test.test", {"data.test.test.grammar": None, "data.test.mine.source": "s"}),
     ],
 )
-def test_a_key_changes_itself_and_what_conf_derives_from_it(composer, typed, expected):
+def test_typed_key_changes_keys_derived_from_it(composer, typed, expected):
     history = (
         "+experiment=rnnsearch50_long",
         "regime=tiny",
@@ -271,14 +273,14 @@ def test_a_key_changes_itself_and_what_conf_derives_from_it(composer, typed, exp
     assert {key: after.get(key) for key in expected} == expected
 
 
-def test_a_title_that_was_typed_stays(composer):
+def test_typed_name_stays(composer):
     history = (*TINY, "name=mine")
     stored = load(composer(*history))
     config, _ = applied("train", stored, history, ["ckpt_path=f", "data.max_length=30"])
     assert config.name == "mine"
 
 
-def test_the_effects_of_keys():
+def test_effect_of_nested_keys():
     """Some keys are entries of dictionaries, and some are not declared in a schema."""
     effects = {
         "model.hidden": "weights",
@@ -320,12 +322,13 @@ class TestCommands:
             ("", f"{LAST}: its training ended at update 12 of 12; type trainer.max_steps=N"),
         ],
     )
-    def test_refusals(self, program, rnnsearch, typed, refusal):
+    def test_refuses_changes_of_a_stored_run(self, program, rnnsearch, typed, refusal):
         ended = program("train", self.LAST, *typed.split(), "hydra.run.dir=refused", *SILENT)
         assert (ended.code, ended.out) == (2, "")
         assert f"nmt: {refusal}" in ended.err.splitlines()[-1]
 
-    def test_a_fast_run(self, program, rnnsearch):
+    @pytest.mark.slow
+    def test_fast_dev_run_writes_no_checkpoint(self, program, rnnsearch):
         """With `fast_dev_run`, training continues for one batch, and writes no checkpoint and no results."""
         ended = program(
             "train", self.LAST, "trainer.fast_dev_run=true", "hydra.run.dir=fdr", *SILENT
@@ -336,7 +339,7 @@ class TestCommands:
             f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")
         }
 
-    def test_another_optimizer_and_the_record_of_what_ran(self, program, rnnsearch):
+    def test_results_record_another_optimizer(self, program, rnnsearch):
         optimizer = ("optimizer._target_=torch.optim.Adadelta", "optimizer.options.rho=0.95")
         typed = (self.LAST, *optimizer, "data.max_length=30")
         ended = program(
@@ -359,7 +362,8 @@ class TestCommands:
         assert int(optimizer["state"][0]["step"]) == 1
         assert f"{' '.join(typed)} trainer.max_steps=13" in content["command"]
 
-    def test_a_run_that_ended_early_is_continued_without_the_callback(self, program):
+    @pytest.mark.slow
+    def test_early_stopped_run_continues_without_the_callback(self, program):
         """The run ended early, at its first validation, because the NLL was below the threshold."""
         typed = ("callbacks=early_stopping", "+callbacks.early_stopping.stopping_threshold=99")
         ended = program("train", *QUICK_TINY, *typed, "hydra.run.dir=early", figures=False)
@@ -379,7 +383,8 @@ class TestCommands:
         assert longer.code == 0, longer.err
         assert results(program.folder / "early")["train"]["updates"] > 6
 
-    def test_epochs_replace_the_updates_of_the_regime(self, program):
+    @pytest.mark.slow
+    def test_max_epochs_replaces_max_steps(self, program):
         """An epoch has 25 batches of 16 pairs, more than the regime's 12 updates."""
         typed = (
             *QUICK_TINY,
