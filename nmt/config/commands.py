@@ -86,7 +86,7 @@ class CompareConfig:
 
     runs: list[str] = key([], "run folders, sweep folders, or globs of them")
     source: str | None = key(
-        None, "file with the source of a test set: one sentence per line, or JSONL"
+        None, "file with the source of a test set: a line or row per sentence or document"
     )
     reference: Any = key(None, "file with the reference translation; several files: [F,G]")
     systems: Any = key(
@@ -99,8 +99,9 @@ class CompareConfig:
     )
     lengths: str | None = key(
         None,
-        "unit of source lengths: words, characters, tokens, or a column of numbers in metadata or source; null: words, "
-        "or characters in a language without spaces",
+        "unit of source lengths: words, characters, tokens, position (of a segment in its document), document (its "
+        "length), or a column of numbers in metadata or source; null: words, or characters in a language "
+        "without spaces",
     )
     edges: list[int] | None = key(
         None,
@@ -116,6 +117,14 @@ class CompareConfig:
         None, "longer length for retention; null: chosen from the text", minimum=2
     )
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
+    id: str | None = key(
+        None,
+        "column that joins the rows of files; null: doc_id, docid, document_id, id, seg_id where two files have it; "
+        "line: by line number, without a check of the order",
+    )
+    select: Any = key(
+        None, "rows of the test set to use, such as domain=news or doc_id=en-ru_RU*; several: [A,B]"
+    )
     document: str | None = key(None, "column of metadata or source with the document of each line")
     domain: str | None = key(
         None,
@@ -126,7 +135,7 @@ class CompareConfig:
     scores: Any = key(
         None,
         "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "
-        "adds the score in column NAME of F (TSV or JSONL)",
+        "adds the score in column NAME of F",
     )
     figures: Any = key(
         [],

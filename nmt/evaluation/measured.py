@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from nmt.evaluation.resampling import (
     resampled_sums,
 )
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
-from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter
+from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter, TextScore
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 from nmt.utils.startup import shared_cores
@@ -61,6 +62,8 @@ def compute_statistics(
         shown: whether to show progress, and to log the expected time if it is at least a minute.
     """
     jobs = []
+    if isinstance(score, TextScore) and any(records.values()):
+        score.count_references(chain.from_iterable(records.values()))
     for name, rows in records.items():
         lacking = [row for row in rows if score.key not in (row.get("statistics") or {})]
         jobs += [(name, lacking[at : at + PART]) for at in range(0, len(lacking), PART)]
@@ -144,6 +147,11 @@ class Measured:
         if key not in self.tables:
             return np.zeros(len(self.ids), dtype=bool)
         return ~np.isnan(self.tables[key][:, 0])
+
+    def overall(self, key: str) -> float:
+        """Returns a score of all sentences that have it; NaN if there are none."""
+        rows = self.tables[key][self.has(key)]
+        return float(self.scores[key].combine(rows.sum(axis=0))) if len(rows) else np.nan
 
     def of(self, key: str, inside: np.ndarray) -> dict[str, Any] | None:
         """Returns `value`, `low`, `high`, `sentences` and `interval` for the sentences in a mask (N,).

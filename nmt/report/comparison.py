@@ -15,6 +15,7 @@ import pandas as pd
 
 from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE
+from nmt.evaluation.documents import FEWEST_WORDS, UNITS
 from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
@@ -22,8 +23,9 @@ from nmt.evaluation.significance import TESTED
 from nmt.report.notes import notes_of
 from nmt.report.retention import CURVES, RETENTION, curve_rows, domain_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
+from nmt.report.score_files import add_scores, read_scores
 from nmt.report.set_comparison import SetComparison, best_runs
-from nmt.report.systems import add_scores, read_scores, read_systems
+from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
 
@@ -156,7 +158,13 @@ def compare_finished(
                 "differences": [part.differences()],
             }
             for kind, parts in of_set.items():
-                rows[kind] += [{"set": name, **row} for row in chain.from_iterable(parts)]
+                rows[kind] += [
+                    {"set": name, **row}
+                    for row in chain.from_iterable(parts)
+                    if row.get("name") not in part.unreliable
+                    or row.get("words", FEWEST_WORDS) >= FEWEST_WORDS
+                    or part.scale.unit in UNITS.values()
+                ]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
     about = describe(frame, runs, [*choose_scores(wanted or [], "scores"), *added])

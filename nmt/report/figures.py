@@ -158,7 +158,8 @@ def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> 
         axes.remove()
     for axes in grid[-2, len(names) - columns * (rows - 1) :] if rows > 1 else []:
         axes.tick_params(labelbottom=True)
-    figure.supxlabel(f"{comparison.unit(test_set)} of the source sentence", fontsize=7)
+    unit = comparison.unit(test_set)
+    figure.supxlabel(unit if " " in unit else f"{unit} of the source sentence", fontsize=7)
     figure.supylabel(heading(comparison.about[key]), fontsize=7)
     return figure
 

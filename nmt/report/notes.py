@@ -9,6 +9,7 @@ from textwrap import shorten
 import numpy as np
 
 from nmt.evaluation import significance
+from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU
 from nmt.evaluation.domains import (
     adjusted_kernel,
     comparable_domains,
@@ -22,7 +23,7 @@ from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores.text import missing_tokenizer
 from nmt.report.retention import Curves
 from nmt.report.set_comparison import MAX_PAIRED, SetComparison
-from nmt.utils.text import counted
+from nmt.utils.text import counted, span
 
 REPEATED = 5  # a note names an output that occurs this often, unless as many sources are repeated
 FEWEST_DOCUMENTS = 20  # with fewer documents, a note warns of narrow intervals and small p-values
@@ -56,9 +57,10 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
             "documents differ in size."
         )
         notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
-    notes += copy_notes(part)
+    notes += [*copy_notes(part), *reference_notes(part)]
     for run in part.runs if part.name in part.runs[0].records else ():
-        notes += repetition_notes(run.label, run.translations(part.name))
+        notes += output_notes(run.label, run.translations(part.name), part.scale.unit)
+        notes += run.notes.get(part.name, [])
     if len(part.runs) > MAX_PAIRED:
         notes.append(
             f"Of {len(part.runs)} runs, the {MAX_PAIRED} with the highest BLEU (other systems first) "
@@ -68,23 +70,49 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
     notes += [f"Search: {settings}." for settings in searches if settings]
     if len({run.results.get("commit") for run in part.runs} - {None}) > 1:
         notes.append("The runs used different commits of the code.")
+    if part.unreliable:
+        notes.append(
+            f"{', '.join(sorted(part.unreliable))}: below BLEU {RELIABLE_BLEU}, only about 60 % of the cuts "
+            f"between segments are right; scores of segments below {FEWEST_WORDS} words are left out."
+        )
     return [*notes, *domain_notes(part), *retention_notes(part, curves)]
 
 
-def repetition_notes(name: str, records: Sequence[Record]) -> list[str]:
-    """Returns at most one note: on empty outputs, and on an output repeated for many sources, such as a refusal."""
-    outputs = Counter(
-        record.get("detokenised", " ".join(record["hypothesis"])).strip()
+def output_notes(name: str, records: Sequence[Record], unit: str) -> list[str]:
+    """Returns at most one note, on outputs that are empty, equal their source, or are repeated, such as a refusal."""
+    outputs = [
+        (record.get("detokenised", " ".join(record["hypothesis"])).strip(), record)
         for record in records
         if record["source"]
-    )
-    empty = outputs.pop("", 0)
+    ]
+    empty = [record["length"] for text, record in outputs if not text]
+    copied = [
+        record["length"]
+        for text, record in outputs
+        if text and record["hypothesis"] == record["source"] != record["reference"]
+    ]
+    counts = Counter(text for text, _ in outputs if text)
     sources = {tuple(record["source"]) for record in records}
-    [(text, count)] = outputs.most_common(1) or [("", 0)]
-    parts = [f"{counted(empty, 'output')} empty"] if empty else []
+    [(most, count)] = counts.most_common(1) or [("", 0)]
+    parts = [f"{counted(len(empty), 'output')} empty ({span(empty, unit)})"] if empty else []
+    if copied:
+        equal = "equals its" if len(copied) == 1 else "equal their"
+        parts.append(f"{counted(len(copied), 'output')} {equal} source ({span(copied, unit)})")
     if count >= REPEATED and len(sources) > len(records) - count:
-        parts.append(f"{count} outputs are {shorten(text, 60, placeholder='…')!r}")
+        lengths = [record["length"] for text, record in outputs if text == most]
+        shown = shorten(most, 60, placeholder="…")
+        parts.append(f"{count} outputs are {shown!r} ({span(lengths, unit)})")
     return [f"{name}: {'; '.join(parts)}."] if parts else []
+
+
+def reference_notes(part: SetComparison) -> list[str]:
+    """Returns a note if sentences have different numbers of references."""
+    records = part.runs[0].translations(part.name)
+    counts = [1 + len(record.get("more_references", ())) for record in records]
+    if not counts or min(counts) == (most := max(counts)):
+        return []
+    few = sum(count < most for count in counts)
+    return [f"{few:,} of {counted(len(counts), 'sentence')} have fewer than {most} references."]
 
 
 def domain_notes(part: SetComparison) -> list[str]:

@@ -42,6 +42,10 @@ class FinishedRun:
     scores: pd.DataFrame = field(default_factory=lambda: score_table([]), repr=False)
     stored: dict[str, str] = field(default_factory=dict)  # original name of each renamed test set
     scales: dict[str, LengthScale] = field(default_factory=dict)  # by test set; else the default
+    notes: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # how its output was read, by test set
+    cut: set[str] = field(default_factory=set)  # test sets whose segments the edit distance found
 
     @property
     def external(self) -> bool:

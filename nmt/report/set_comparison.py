@@ -13,6 +13,7 @@ import pandas as pd
 from nmt.config.keys import EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
+from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU, UNITS
 from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
 from nmt.evaluation.length_curve import Curve, LengthScale, length_curves, separate_curves
 from nmt.evaluation.measured import Measured, common_sentences, compute_statistics
@@ -43,6 +44,7 @@ class SetComparison:
         measured: statistics of the sentences, by run.
         domains: names of the domains; empty if there is only one, or if any sentence has none.
         no_unk: ids of the sentences whose words are in the shortlists of all runs; None without shortlists.
+        unreliable: runs whose segments were found by edit distance although their BLEU is low.
         outdated: keys of stored scores that were computed on other sentences than `no_unk`.
         groups: groups whose runs all have records.
         members: statistics of the runs of these groups.
@@ -87,6 +89,11 @@ class SetComparison:
             label: Measured(rows, known, resamples, self.scale.edges, compute_slow=False)
             for label, rows in records.items()
         }
+        self.unreliable = {
+            run.label
+            for run in self.runs
+            if name in run.cut and self.measured[run.label].overall("bleu") < RELIABLE_BLEU
+        }
         found = [each.domains for each in self.measured.values() if each.domains is not None]
         names = sorted(set(found[0].tolist())) if len(found) == len(self.measured) else []
         self.domains = names if len(names) > 1 else []
@@ -117,7 +124,10 @@ class SetComparison:
             anew = [key for key in keys if key in self.outdated or key not in set(stored["key"])]
             rows = [row for key in anew for row in measured.rows(self.name, key)]
             tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
-        return pd.concat(tables)
+        scores = pd.concat(tables)
+        short = scores["from"].notna() & (scores["to"] <= FEWEST_WORDS)
+        hidden = short & scores["run"].isin(self.unreliable)
+        return scores if self.scale.unit in UNITS.values() else scores[~hidden]
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of simulated systems with a constant error rate."""

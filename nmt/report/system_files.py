@@ -1,30 +1,21 @@
-"""Finds and names the output files of other systems, and reads texts and tables."""
+"""Finds and names the output files of other systems."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from nmt.config.keys import flatten
-from nmt.evaluation.records import read_rows
-from nmt.text.lines import check_file, read_lines
+from nmt.report.released_files import IDS, OUTPUT, REFERENCE, SOURCE, reach, read_file
 from nmt.utils.errors import InputError
-from nmt.utils.files import matching, refuse_unreadable
+from nmt.utils.files import matching
 from nmt.utils.text import as_list
 
 # Parts of file names that name no system and no language; `gz` and `xz` look like language codes.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
-
-# Column names that this program, COMET, MetricX and other tools use.
-SOURCE = ("source", "src", "text")
-REFERENCE = ("reference", "ref", "target")
-OUTPUT = ("translation", "hypothesis", "mt", "target", "text")
+_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
 
 
 class Output(NamedTuple):
@@ -114,11 +105,15 @@ def _system_columns(file: Path) -> list[str]:
     """Returns the columns of a table that has one column per system; [] for the output of one system."""
     if not {".jsonl", ".tsv"} & set(file.suffixes):
         return []
-    table = read_table(str(file), "systems")
-    if set(OUTPUT) & set(table):
+    rows = read_file(str(file), "systems").rows
+    if not rows or any(reach(rows[0], name) is not None for name in OUTPUT):
         return []
-    numbers = [name for name in table if pd.to_numeric(table[name], errors="coerce").notna().all()]
-    return [name for name in table if name not in {*SOURCE, *REFERENCE, *numbers}]
+    described = {*SOURCE, *REFERENCE, *IDS, "document", "domain"}
+    return [
+        name
+        for name in rows[0]
+        if name not in described and not all(_NUMBER.fullmatch(str(row.get(name))) for row in rows)
+    ]
 
 
 def find_languages(source: str, reference: str) -> list[str]:
@@ -146,38 +141,3 @@ def find_languages(source: str, reference: str) -> list[str]:
 def is_language(text: str) -> bool:
     """Whether a part of a file name has the form of a language code."""
     return bool(re.fullmatch("[a-z]{2}", text)) and text not in COMMON_ENDINGS
-
-
-def read_texts(path: str, key: str, names: Sequence[str]) -> list[str]:
-    """Reads the lines of a text file, or a column of a JSONL or TSV file: the first of `names` that exists."""
-    if not {".jsonl", ".tsv"} & set(Path(path).suffixes):
-        return [line.strip() for line in read_lines(check_file(path, key))]
-    table = read_table(path, key, *names)
-    column = next(name for name in names if name in table)
-    texts = table[column].fillna("")  # a missing output counts as empty
-    return [" ".join(each) if isinstance(each, list) else str(each) for each in texts]
-
-
-def read_table(path: str, key: str, *names: str) -> pd.DataFrame:
-    """Reads a JSONL file, or a TSV file with a heading.
-
-    Raises:
-        InputError: if the file cannot be read, or if no column has one of the given `names`.
-    """
-    file = check_file(path, key)
-    table = _parsed(file, key, file.stat().st_mtime_ns)
-    if names and not set(names) & set(table):
-        raise InputError(f"{key}={path}: no column {' or '.join(names)}")
-    return table
-
-
-@lru_cache(maxsize=1)  # avoids reading a table again for each of its systems
-def _parsed(file: Path, key: str, changed: int) -> pd.DataFrame:
-    if ".jsonl" in file.suffixes:
-        return pd.DataFrame(read_rows(file))
-    with refuse_unreadable(f"{key}={file}", "a table with a heading"):
-        # Names such as "50" or "NA" stay text. In a table of one column, an empty line is a missing value.
-        return pd.read_csv(
-            file, sep="\t", quoting=csv.QUOTE_NONE, skip_blank_lines=False, dtype=str,
-            keep_default_na=False, na_values=[""],
-        )  # fmt: skip

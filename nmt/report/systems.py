@@ -1,90 +1,132 @@
-"""Reads the output of other systems, and the scores of this output, from files.
+"""Reads the output of other systems as runs without a folder.
 
-A file is plain text with one sentence per line, JSONL with one object per line, or TSV with a heading. The
-output translates a test set of the runs, or a source file that has references.
+The output translates a test set of the runs, or a source file that has references.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from nmt.config.commands import CompareConfig
+from nmt.evaluation.documents import UNITS, align, measure_documents
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
-from nmt.evaluation.scores.base import Ratio
-from nmt.report.retention import ADJUSTED
-from nmt.report.runs import FinishedRun
-from nmt.report.system_files import (
+from nmt.report.line_order import first_misfit, misplaced
+from nmt.report.released_files import (
+    IDS,
+    LINE,
     OUTPUT,
     REFERENCE,
     SOURCE,
-    find_languages,
-    name_systems,
-    read_table,
-    read_texts,
+    ReleasedFile,
+    join_rows,
+    paired_rows,
+    reach,
+    read_file,
+    rows_within,
+    selected_rows,
+    shared_ids,
 )
+from nmt.report.retention import ADJUSTED
+from nmt.report.runs import FinishedRun
+from nmt.report.system_files import find_languages, name_systems
 from nmt.text.tokenise import UNSPACED_LANGUAGES, Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.files import refuse_unreadable
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
-from nmt.utils.text import as_list, file_name
+from nmt.utils.text import as_list, counted, file_name, span
+
+log = logging.getLogger(__name__)
+
+PARAGRAPH = "\n\n"  # separates the segments of a row that is a document
 
 DESCRIBED = ("document", "domain")  # keys that select a column with a property of each source line
 NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
-WINDOW = 10  # `first_misfit` compares this many lines before and after a line
 
-
-class FromFile(Ratio):
-    """A score that another tool computed for each sentence; the score of a test set is the mean.
-
-    `higher_is_better` is None, since the file does not say which direction is better.
-    """
-
-    higher_is_better = None
-    digits = 3
-
-    def __init__(self, key: str) -> None:
-        self.key = self.title = key  # type: ignore[misc]
+# indices of segments, and the outputs for all of them
+Parts = list[tuple[Sequence[int], Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class TestText:
     """A test set that other systems have translated."""
 
-    records: list[Record]  # the sentences, without translations (`nmt.evaluation.records`)
+    records: list[Record]  # the segments, without translations (`nmt.evaluation.records`)
     reference_tokeniser: Tokeniser
     tokenised: bool = False  # whether the outputs are tokenised
     languages: Sequence[str] | None = None  # source and target language
+    join: str | None = None  # the key `id`
+    source: ReleasedFile | None = None  # the rows of the source file; None: a test set of runs
+    segments: Sequence[Sequence[int]] = ()  # for each row of `source`, the indices of its records
+    selected: Sequence[int] | None = None  # indices of these rows in the whole file; None: all
 
-    def aligned(self, lines: Sequence[str], key: str) -> Sequence[str]:
-        """Returns one output line per sentence of the test set.
+    def match(self, file: ReleasedFile, columns: Sequence[str], key: str) -> tuple[Parts, bool]:
+        """Finds which outputs, in the first of `columns` that exists, translate which segments, by id or by line.
 
-        `lines` has one line per sentence, or one per line of the source file. Pairs with an empty source
-        or reference have a line in the source file, but are not in the test set.
+        Returns:
+            The parts of the test set ([] if the file has none of the selected rows), and whether they were
+            matched by line.
         """
-        sentences = len(self.records)
-        indices = [record.get("line", number) - 1 for number, record in enumerate(self.records, 1)]
-        if len(lines) > indices[-1] >= sentences:
-            lines = [lines[index] for index in indices]
-        if len(lines) != sentences:
+        rows = self.segments or [[n] for n in range(len(self.records))]
+        names = self.source and shared_ids(self.source, file, self.join)
+        if not self.source or not names:
+            return self._by_line(rows, file.texts(columns, key), key), True
+        if self.selected is not None:
+            file = rows_within(self.source, file, names)
+            if not file.rows:
+                return [], False
+        groups = join_rows(self.source, file, names)
+        texts = file.texts(columns, key)
+        parts: Parts = []
+        for own, others in groups:
+            segments = [segment for row in own for segment in rows[row]]
+            outputs = [texts[n] for n in others]
+            if len(own) == len(outputs):
+                parts += [(rows[row], [output]) for row, output in zip(own, outputs, strict=True)]
+            elif len(segments) > 1 and own == [*range(own[0], own[-1] + 1)]:
+                parts.append((segments, outputs))
+            else:
+                identity = ", ".join(
+                    f"{each}={reach(file.rows[others[0]], each)}" for each in names
+                )
+                raise InputError(
+                    f"{key}: {file.path}:{file.lines[others[-1]]}: {counted(len(others), 'row')} with "
+                    f"{identity}; the source has {len(own)}"
+                )
+        return parts, False
+
+    def _by_line(self, rows: Sequence[Sequence[int]], lines: Sequence[str], key: str) -> Parts:
+        """Matches lines with the rows of the test set, of its whole source file, or with its documents."""
+        numbers = [record.get("line", n) - 1 for n, record in enumerate(self.records, 1)]
+        if self.selected is not None and self.source and len(lines) == self.source.total:
+            lines = [lines[n] for n in self.selected]
+        elif not self.source and len(lines) > numbers[-1] >= len(rows):
+            lines = [lines[n] for n in numbers]
+        if len(lines) != len(rows):
+            names = enumerate(record.get("document") for record in self.records)
+            documents = [[n for n, _ in own] for name, own in groupby(names, itemgetter(1)) if name]
+            if len(lines) == len(documents):
+                rows = documents
+        if len(lines) != len(rows):
             misfit = first_misfit(
                 [self.tokens(line) for line in lines], [each["reference"] for each in self.records]
             )
             raise InputError(
-                f"{key}: {len(lines)} lines, but the test set has {sentences} sentences (to line "
-                f"{indices[-1] + 1} of its source); from line {misfit} on, lines fit the references "
+                f"{key}: {len(lines)} lines, but the test set has {len(rows)} sentences (to line "
+                f"{numbers[-1] + 1} of its source); from line {misfit} on, lines fit the references "
                 "of neighbouring lines better: look there for an added or a missing line"
             )
-        return lines
+        return [(row, [line]) for row, line in zip(rows, lines, strict=True)]
 
     def tokens(self, line: str) -> list[str]:
         """Splits a line of output into words, like the references."""
@@ -92,46 +134,82 @@ class TestText:
 
 
 class SystemOutput(NamedTuple):
-    """The lines that a system wrote for the sentences of a test set."""
+    """What a system wrote for a test set."""
 
     run: FinishedRun
     test_set: str
     text: TestText
-    lines: Sequence[str]
+    parts: Parts
+    by_line: bool
 
-    def parts(self) -> list[tuple[list[str], str, list[int]]]:
-        """Returns the tokens, the text and the ten BLEU statistics of each line."""
-        parts = []
-        for sentence, line in zip(self.text.records, self.lines, strict=True):
+    def translate(self) -> Translations:
+        """Returns the translation of each segment; documents are split into segments."""
+        texts = [""] * len(self.text.records)
+        documents = cut = extra = 0
+        nothing = []
+        for segments, outputs in self.parts:
+            if len(segments) == len(outputs):
+                parts = outputs
+            else:
+                references = [self._raw(self.text.records[n]) for n in segments]
+                parts, is_cut, more = align(references, "\n".join(outputs))
+                documents += 1
+                cut += is_cut
+                extra += more
+                nothing += [n for n, part in zip(segments, parts, strict=True) if not part]
+            for n, part in zip(segments, parts, strict=True):
+                texts[n] = _one_line(part)
+        found = Translations([], documents, cut, extra, nothing)
+        for sentence, line in zip(self.text.records, texts, strict=True):
             tokens = self.text.tokens(line)
             text = self.text.reference_tokeniser.detokenise(tokens) if self.text.tokenised else line
-            parts.append((tokens, text, bleu_statistics(sentence, tokens)))
-        return parts
+            found.rows.append((tokens, text, bleu_statistics(sentence, tokens)))
+        return found
+
+    def _raw(self, record: Record) -> str:
+        raw = record.get("raw_reference")
+        return " ".join(record["reference"]) if raw is None else str(raw)
+
+    def keep(self, found: Translations) -> None:
+        """Adds the records of translations to the run, and notes on documents.
+
+        Raises:
+            InputError: if many lines fit the references of other lines.
+        """
+        records = self.text.records
+        where = f"systems.{self.run.label}.{self.test_set}"
+        if self.by_line and self.text.join != LINE:
+            outputs = [tokens for tokens, _, _ in found.rows]
+            if wrong := misplaced(outputs, [record["reference"] for record in records]):
+                line, other = next(iter(wrong.items()))
+                raise InputError(
+                    f"{where}: its lines are in another order than the test set: line {line} fits the "
+                    f"reference of line {other}, and so do {counted(len(wrong) - 1, 'more line')}; "
+                    "restore the order, or type id=line to compare the file as it is"
+                )
+        self.run.records[self.test_set] = [
+            system_record(sentence, *row) for sentence, row in zip(records, found.rows, strict=True)
+        ]
+        if found.cut:
+            self.run.cut.add(self.test_set)
+            lengths = [records[n]["length"] for n in found.nothing]
+            unit = self.run.scales.get(self.test_set, LengthScale()).unit
+            self.run.notes[self.test_set] = [
+                f"{self.run.label}: {found.cut} of {counted(found.documents, 'document')} cut into the "
+                f"reference's segments by edit distance; {counted(len(lengths), 'segment')} got nothing"
+                f"{f' ({span(lengths, unit)})' if lengths else ''}; {counted(found.extra, 'word')} of the "
+                "output fit no segment."
+            ]
 
 
-def first_misfit(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> int:
-    """Returns the number of the first line (from 1) at which outputs no longer match their references.
+class Translations(NamedTuple):
+    """The translations of a test set's segments."""
 
-    Outputs before this line share words with their own reference. Later outputs share words with the previous
-    reference (if a line was added) or with the next reference (if a line is missing).
-
-    >>> first_misfit([["a"], ["b"], ["b2"], ["c"], ["d"]], [["a"], ["b"], ["c"], ["d"]])
-    3
-    """
-    shift = 1 if len(outputs) > len(references) else -1
-
-    def similarity(output: int, reference: int) -> float:
-        if not (0 <= output < len(outputs) and 0 <= reference < len(references)):
-            return 0.0
-        shared = Counter(outputs[output]) & Counter(references[reference])
-        return 2 * shared.total() / max(1, len(outputs[output]) + len(references[reference]))
-
-    own = np.array([similarity(i, i) for i in range(len(references))])
-    shifted = np.array([similarity(i + shift, i) for i in range(len(references))])
-    before = np.convolve(own, np.ones(WINDOW))[: len(own)]  # sums over WINDOW lines
-    after = np.convolve(shifted[::-1], np.ones(WINDOW))[: len(own)][::-1]
-    scores = np.concatenate([[0.0], before]) + np.concatenate([after, [0.0]])
-    return int(np.argmax(scores)) + 1
+    rows: list[tuple[list[str], str, list[int]]]  # tokens, text, and the ten BLEU statistics
+    documents: int  # number of documents that were split into segments
+    cut: int  # number of them that were cut by edit distance
+    extra: int  # number of words in these that correspond to no word of the reference
+    nothing: list[int]  # indices of segments without a translation
 
 
 def read_systems(
@@ -145,10 +223,19 @@ def read_systems(
         tables: result of `read_scores`. They are checked before the texts are read.
 
     Raises:
-        InputError: if a file cannot be read or has the wrong number of lines, if a test set is unknown, or if
+        InputError: if a file cannot be read or does not fit its test set, if a test set is unknown, or if
             a table lacks a required column `system`. The message names the key.
     """
-    of_source = ("reference", "languages", "lengths", "edges", "short", "long", "metadata")
+    of_source = (
+        "reference",
+        "languages",
+        "lengths",
+        "edges",
+        "short",
+        "long",
+        "metadata",
+        "select",
+    )
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
     if given and not config.source:
         raise InputError(f"{given[0]}: describes a text of source=FILE; add source=FILE")
@@ -163,33 +250,41 @@ def read_systems(
     for score, table in tables.items() if len(runs) + len(named) > 1 else ():
         if "system" not in table:
             raise InputError(f"scores.{score}: no column 'system', which names the system of a row")
+    left_out = []
     for system, files in named.items():
         if system in {run.label for run in runs}:
             raise InputError(f"systems.{system}: a run has this name; use another")
         run = FinishedRun(system, {"name": system}, records={key: [] for key in sorted(files)})
         for name, output in files.items():
             key = f"systems.{system}.{name}"
-            text = own[name] if own else _text_of(runs, name)
-            if output.column:
-                lines = read_texts(output.file, "systems", [output.column])
-            else:
-                lines = read_texts(output.file, key, OUTPUT)
-            outputs.append(SystemOutput(run, name, text, text.aligned(lines, key)))
-            run.results["languages"] = text.languages
+            text = own[name] if own else replace(_text_of(runs, name), join=config.id)
+            file = read_file(output.file, key)
+            columns = [output.column] if output.column else OUTPUT
+            parts, by_line = text.match(file, columns, key)
+            run.results |= {"languages": text.languages, "output": output.file}
             if scale is not None:
                 run.scales[name] = scale
-        systems.append(run)
+            if parts:
+                outputs.append(SystemOutput(run, name, text, parts, by_line))
+        if any(each.run is run for each in outputs):
+            systems.append(run)
+        else:
+            left_out.append(system)
+    if left_out:
+        log.warning("no row in select=, so left out: %s", ", ".join(left_out))
+    if left_out and not systems:
+        raise InputError(f"select={config.select}: no system has one of these rows")
     with Stage("reading systems", len(outputs), "file", shown=bool(outputs)) as stage:
-        parts = map_in_processes(
-            SystemOutput.parts, outputs, sum(len(each.lines) for each in outputs)
-        )
-        for (run, name, text, _), of_lines in zip(outputs, parts, strict=True):
-            run.records[name] = [
-                system_record(sentence, *of_line)
-                for sentence, of_line in zip(text.records, of_lines, strict=True)
-            ]
+        sentences = sum(len(each.text.records) for each in outputs)
+        translations = map_in_processes(SystemOutput.translate, outputs, sentences)
+        for written, found in zip(outputs, translations, strict=True):
+            written.keep(found)
             stage.advance()
     return systems
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split("\n")).strip() if "\n" in text else text
 
 
 def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
@@ -206,23 +301,61 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
 
 
 def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScale]:
-    """Reads `source` and `reference`; returns the test set, by name, and its scale of lengths."""
+    """Reads `source`, `reference` and `metadata`; returns the test set, by name, and its scale of lengths."""
     assert config.source is not None
     if not config.reference:
         raise InputError("reference: must be given with source")
-    paths = as_list(config.reference)
-    source = read_texts(config.source, "source", SOURCE)
-    if not source:
+    source = read_file(config.source, "source")
+    if not source.rows:
         raise InputError(f"source={config.source}: has no lines")
-    references = [read_texts(path, "reference", REFERENCE) for path in paths]
-    for path, lines in zip(paths, references, strict=True):
-        if len(lines) != len(source):
-            raise InputError(f"reference={path}: {len(lines)} lines, source has {len(source)}")
-    languages = config.languages or find_languages(config.source, paths[0])
+    paths = [("reference", path) for path in as_list(config.reference)]
+    paths += [("metadata", config.metadata)] if config.metadata else []
+    files = []
+    for key, path in paths:
+        file = read_file(path, key)
+        files.append(file.select(paired_rows(source, file, key, config.id)))
+    count = len(as_list(config.reference))
+    kept = selected_rows(as_list(config.select or []), [*files[count:], source])
+    source, *files = [file.select(kept) for file in (source, *files)]
+    described = [*files[count:], source]
+    references = [file.texts(REFERENCE, "reference") for file in files[:count]]
+    languages = config.languages or find_languages(config.source, paths[0][1])
     source_tokeniser, reference_tokeniser = map(tokeniser, languages)
-    tokens = [source_tokeniser.tokenise(line) for line in source]
-    unit, lengths = _measure_lengths(config, source, tokens, languages[0])
-    scale = fitting_scale(lengths, unit)
+    names = {
+        key: _names(getattr(config, key), key, described)
+        for key in DESCRIBED
+        if getattr(config, key) is not None
+    }
+    ids = [name for name in IDS if source.has(name)]
+    sources = []  # the raw text of each segment
+    records: list[Record] = []
+    segments = []  # indices of the segments of each row
+    for row, (text, *texts) in enumerate(
+        zip(source.texts(SOURCE, "source"), *references, strict=True)
+    ):
+        written = [each for each in texts if each] or texts[
+            :1
+        ]  # an empty further reference is none
+        paragraphs = [each.split(PARAGRAPH) for each in (text, *written)]
+        if len(set(map(len, paragraphs))) > 1:
+            paragraphs = [[each] for each in (text, *written)]
+        paragraphs = [[_one_line(part) for part in parts] for parts in paragraphs]
+        segments.append(range(len(records), len(records) + len(paragraphs[0])))
+        own: dict[str, Any] = {key: column[row] for key, column in names.items()}
+        own |= {"ids": {name: reach(source.rows[row], name) for name in ids}} if ids else {}
+        for raw, *raws in zip(*paragraphs, strict=True):
+            sources.append(raw)
+            reference, *others = map(reference_tokeniser.tokenise, raws)
+            record = {"id": len(records), "source": source_tokeniser.tokenise(raw), "length": 0}
+            record |= {"reference": reference, "raw_reference": raws[0]} | own
+            records.append(record | {"more_references": others, "more_raw_references": raws[1:]})
+    if "document" not in names and len(records) > len(segments):
+        for row, own_segments in enumerate(segments):
+            for n in own_segments:
+                records[n]["document"] = str(source.lines[row])
+    scale, lengths = _measure_lengths(config, described, segments, sources, records, languages[0])
+    for record, length in zip(records, lengths, strict=True):
+        record["length"] = length
     scale = replace(
         scale,
         short=config.short or scale.short,
@@ -231,98 +364,54 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
     )
     if scale.long <= scale.short:
         raise InputError(f"short={scale.short}: must be below long={scale.long}")
-    described = {
-        key: _names(config, key, len(source))
-        for key in DESCRIBED
-        if getattr(config, key) is not None
-    }
-    records = []
-    for number, texts in enumerate(zip(*references, strict=True)):
-        reference, *others = map(reference_tokeniser.tokenise, texts)
-        record = {"id": number, "source": tokens[number], "length": lengths[number]}
-        record |= {"reference": reference, "raw_reference": texts[0]}
-        record |= {key: names[number] for key, names in described.items()}
-        records.append(record | {"more_references": others, "more_raw_references": texts[1:]})
     name = file_name(Path(config.source).name.partition(".")[0])
-    return {name: TestText(records, reference_tokeniser, languages=languages)}, scale
+    selected = kept if config.select else None
+    return {
+        name: TestText(
+            records, reference_tokeniser, False, languages, config.id, source, segments, selected
+        )
+    }, scale
 
 
 def _measure_lengths(
-    config: CompareConfig, source: Sequence[str], tokens: Sequence[Sequence[str]], language: str
-) -> tuple[str, list[int]]:
-    """Returns the unit of length, and the length of each source line in this unit."""
-    unit = config.lengths or ("characters" if language in UNSPACED_LANGUAGES else "words")
+    config: CompareConfig,
+    described: Sequence[ReleasedFile],
+    segments: Sequence[Sequence[int]],
+    sources: Sequence[str],
+    records: Sequence[Record],
+    language: str,
+) -> tuple[LengthScale, list[int]]:
+    """Returns the scale of lengths, and the length of each segment."""
+    usual = "characters" if language in UNSPACED_LANGUAGES else "words"
+    unit = config.lengths or usual
     if unit == "tokens":
-        return unit, [len(each) for each in tokens]
-    if unit in ("words", "characters"):
-        return unit, [count_words(line, unit == "characters") for line in source]
-    column = _column(config, unit, len(source))
-    with refuse_unreadable(f"lengths={unit}", f"numbers in column {unit}"):
-        return unit, column.astype(int).tolist()
+        lengths = [len(record["source"]) for record in records]
+    elif unit in ("words", "characters", *UNITS):
+        characters = (usual if unit in UNITS else unit) == "characters"
+        lengths = [count_words(text, characters) for text in sources]
+    else:
+        values = _column(unit, "lengths", described)
+        with refuse_unreadable(f"lengths={unit}", f"numbers in column {unit}"):
+            lengths = [int(values[row]) for row, own in enumerate(segments) for _ in own]
+    if unit not in UNITS:
+        return fitting_scale(lengths, unit), lengths
+    if any("document" not in record for record in records):
+        raise InputError(f"lengths={unit}: names no documents; type document=COLUMN")
+    return measure_documents([record["document"] for record in records], lengths, unit)
 
 
-def _names(config: CompareConfig, key: str, sentences: int) -> list[str]:
+def _names(name: str, key: str, described: Sequence[ReleasedFile]) -> list[str]:
     """Reads the column that `document` or `domain` selects; every source line needs a name in it."""
-    name = getattr(config, key)
-    column = _column(config, name, sentences)
-    if (empty := column.isna() | (column == "")).any():
-        raise InputError(f"{key}={name}: row {int(empty.argmax()) + 1} names no {key}")
-    names = column.astype(str).tolist()
+    column = [None if value is None else str(value) for value in _column(name, key, described)]
+    if empty := [n for n, value in enumerate(column, 1) if not value]:
+        raise InputError(f"{key}={name}: row {empty[0]} names no {key}")
+    names = [str(value) for value in column]
     if key == "domain" and (taken := {"all", ADJUSTED} & {*names}):
         raise InputError(f"domain={name}: the name {min(taken)} is reserved; rename this domain")
     return names
 
 
-def _column(config: CompareConfig, name: str, sentences: int) -> pd.Series[Any]:
-    """Reads a column that describes the source lines, from `metadata` if given, else from `source`."""
-    key = "source" if config.metadata is None else "metadata"
-    path = str(getattr(config, key))
-    column = read_table(path, key, name)[name]
-    if len(column) != sentences:
-        raise InputError(f"{key}={path}: {len(column)} rows, source has {sentences} lines")
-    return column
-
-
-def read_scores(files: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Reads a table for each score; the column with the name of the score has a number per sentence.
-
-    If there are several runs or systems, a column `system` must name the system of each row.
-    """
-    tables = {}
-    for name, path in files.items():
-        table = read_table(str(path), f"scores.{name}", name)
-        with refuse_unreadable(f"scores.{name}={path}", f"numbers in column {name}"):
-            tables[name] = table.assign(**{name: pd.to_numeric(table[name])})
-    return tables
-
-
-def add_scores(tables: Mapping[str, pd.DataFrame], runs: Sequence[FinishedRun]) -> list[FromFile]:
-    """Adds numbers from files to the records of runs and systems, and returns a `FromFile` for each table.
-
-    Args:
-        tables: result of `read_scores`. The rows of a system are in the order of its test set. If there
-            are several test sets, a column `set` names the test set of each row.
-    """
-    for name, table in tables.items():
-        scored = [_add_column(run, test_set, table, name) for run in runs for test_set in run.sets]
-        if not any(scored):
-            known = ", ".join(run.label for run in runs)
-            raise InputError(f"scores.{name}: its file has no row for a test set of {known}")
-    return [FromFile(name) for name in tables]
-
-
-def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: str) -> bool:
-    """Adds a table's numbers for a run and a test set to the run's records; returns False if there are none."""
-    for column, name in (("system", run.label), ("set", test_set)):
-        table = table[table[column] == name] if column in table else table
-    values = table[score]
-    records = in_order(run.translations(test_set))
-    if len(values) not in (0, len(records)):
-        raise InputError(
-            f"scores.{score}: {len(values)} rows for the {len(records)} sentences of {run.label} on "
-            f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
-        )
-    for record, value in zip(records, values, strict=False):
-        if pd.notna(value):
-            record.setdefault("statistics", {})[score] = [float(value), 1.0]
-    return bool(values.notna().any())
+def _column(name: str, key: str, described: Sequence[ReleasedFile]) -> list[Any]:
+    """Reads a column that describes the source lines, from `metadata` if it has it, else from `source`."""
+    file = next((each for each in described if each.has(name)), described[0])
+    return file.values(name, key)

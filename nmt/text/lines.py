@@ -12,6 +12,7 @@ import io
 import itertools
 import lzma
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,7 @@ from nmt.utils.errors import InputError
 
 BOM = "\ufeff"
 READ_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 26  # a longer line is not text; a small compressed file may unpack to it
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -59,8 +61,8 @@ def read_lines(path: Path) -> Iterator[str]:
     Compressed files (gzip, bzip2, xz, Zstandard) are recognised by their first bytes, not by their name.
 
     Raises:
-        InputError: if the file is an archive, or if a line is damaged, is not UTF-8 or contains a NUL byte.
-            The message names the file and, except for an archive, the line.
+        InputError: if the file is an archive, or if a line is damaged, too long, not UTF-8, or contains a NUL
+            byte. The message names the file and, except for an archive, the line.
     """
     number = 0
     try:
@@ -72,7 +74,10 @@ def read_lines(path: Path) -> Iterator[str]:
             raise InputError(f"{path}: UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
         opener = next((FORMATS[magic] for magic in FORMATS if head.startswith(magic)), Path.open)
         with opener(path, "rb") as stream:
-            for number, raw in enumerate(stream, 1):
+            read = partial(stream.readline, MAX_LINE_BYTES + 1)
+            for number, raw in enumerate(iter(read, b""), 1):
+                if len(raw) > MAX_LINE_BYTES:
+                    raise InputError(f"{path}:{number}: longer than {MAX_LINE_BYTES >> 20} MiB")
                 if number == 1 and b"\r" in raw.rstrip() and b"\n" not in raw:
                     raise InputError(f"{path}: lines end in CR; convert it: tr '\\r' '\\n'")
                 yield decode_line(raw, str(path), number)

@@ -78,7 +78,9 @@ class Tokeniser:
         self._tokeniser = MosesTokenizer(self.language)
         alphanumeric = self._tokeniser.IsAlnum + MARKS + JOINERS
         pattern, padded = self._tokeniser.PAD_NOT_ISALNUM
-        pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, alphanumeric))
+        # Ranges, because `re` tries the characters beyond U+FFFF of a class one by one.
+        compressed = character_class(alphanumeric)
+        pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, compressed))
         self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
         self._alphanumeric = alphanumeric
         self._detokeniser = MosesDetokenizer(self.language)
@@ -150,6 +152,16 @@ def ranges(characters: Iterable[str]) -> list[int]:
         else:
             ends += [code, code]
     return ends
+
+
+def character_class(characters: Iterable[str]) -> str:
+    r"""Returns characters as ranges, for use between the brackets of a regular expression.
+
+    >>> character_class("cab-")
+    '\\-\\-a-c'
+    """
+    ends = [re.escape(chr(code)) for code in ranges(characters)]
+    return "".join(f"{first}-{last}" for first, last in zip(ends[::2], ends[1::2], strict=True))
 
 
 def _without_outer_joiners(token: str) -> str:

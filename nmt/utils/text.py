@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,16 @@ def without_home(value: Any) -> Any:
     if isinstance(value, str) and home != "/":
         return re.sub(rf"(?<![\w/.]){re.escape(home)}(?=/|$)", "~", value)
     return value
+
+
+def span(lengths: Sequence[int], unit: str) -> str:
+    """Formats the smallest and the largest length.
+
+    >>> span([12, 3, 50], "words"), span([12], "words")
+    ('3 to 50 words', '12 words')
+    """
+    low, high = min(lengths), max(lengths)
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def as_list(values: Any) -> list[Any]:

@@ -13,11 +13,12 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
-from nmt.report import result_tables, system_files
+from nmt.report import released_files, result_tables
 from nmt.report.comparison import Comparison, build_comparison
 from nmt.report.page.payload import overview
-from nmt.report.system_files import OUTPUT as OUTPUTS
-from nmt.report.system_files import find_languages, read_texts
+from nmt.report.released_files import OUTPUT as OUTPUTS
+from nmt.report.released_files import read_file
+from nmt.report.system_files import find_languages
 from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
@@ -93,9 +94,13 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
         assert run.scales["all"].unit == counted
 
 
-def test_a_system_may_fail_on_a_sentence(tmp_path: Path) -> None:
-    file = write(tmp_path / "out.jsonl", [{"mt": "a dog"}, {"mt": None}])
-    assert read_texts(file, "systems.mine", OUTPUTS) == ["a dog", ""]
+def test_an_output_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = read_file(
+        write(tmp_path / "out.jsonl", [{"mt": "a \ud83d dog"}, {"mt": None}]), "systems"
+    )
+    with pytest.raises(InputError, match=r"out\.jsonl:2: mt is null; it must be a text"):
+        file.texts(OUTPUTS, "systems")
+    assert file.select([0]).texts(OUTPUTS, "systems") == ["a \ufffd dog"]
 
 
 @pytest.mark.parametrize("kind", ["tsv", "jsonl"])
@@ -305,7 +310,7 @@ def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) ->
         with pytest.raises(InputError, match=said):
             build_comparison(CompareConfig(**news, domain="kind"))
     news["metadata"] = write(tmp_path / "short.jsonl", [{"doc": "a"}])
-    with pytest.raises(InputError, match="1 rows, source has 80 lines"):
+    with pytest.raises(InputError, match="1 lines, source has 80"):
         build_comparison(CompareConfig(**news, document="doc"))
 
 
@@ -363,9 +368,9 @@ def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
     assert [each.label for each in systems] == ["Claude-3.5", "a b"]
     lines = good.splitlines()
     table = write(tmp_path / "all.tsv", ["source\tx.1\tx.2\tn", *(f"s\t{a}\tb\t7" for a in lines)])
-    parsed = system_files._parsed.cache_info().misses
+    parsed = released_files._parse.cache_info().misses
     first, second = read_systems(CompareConfig(**news | {"systems": [table]}), [])
-    assert system_files._parsed.cache_info().misses == parsed + 1
+    assert released_files._parse.cache_info().misses == parsed + 4  # with three files of text
     assert [first.label, second.label] == ["x.1", "x.2"]
     assert first.translations("news")[3]["detokenised"] == lines[3]
     for pattern in (f"{folder}/*.fr", str(folder)):
@@ -415,6 +420,140 @@ def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
     assert "Scores by number of characters" in result_tables.lengths_table(found, "t").notes[0]
 
 
+def test_a_note_counts_outputs_that_equal_their_source(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    lines = (tmp_path / "news.en").read_text().splitlines()
+    news["reference"] = write(tmp_path / "v.de", [line.replace("w", "v") for line in lines])
+    outputs = [*lines[:3], *(line.replace("w", "v") for line in lines[3:])]
+    news["systems"] = {"lazy": write(tmp_path / "lazy.de", outputs)}
+    notes = build_comparison(CompareConfig(**news)).notes["news"]
+    assert "lazy: 3 outputs equal their source (10 to 50 words)." in notes
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "bleu_no_unk"])
+def test_a_score_may_not_have_the_name_of_another(text: dict[str, Any], name: str) -> None:
+    with pytest.raises(InputError, match=f"scores.{name}: is a built-in score"):
+        build_comparison(CompareConfig(**text, scores={name: "scores.tsv"}))
+
+
+def test_an_empty_further_reference_is_none(text: dict[str, Any], tmp_path: Path) -> None:
+    """sacrebleu writes None for a reference that a sentence lacks; the first may be missing, too."""
+    text["reference"] = [
+        write(tmp_path / "a.en", ["", *FIRST[1:]]),
+        write(tmp_path / "b.en", [SECOND[0], "", SECOND[2]]),
+    ]
+    found = build_comparison(CompareConfig(**text, resamples=0))
+    references = [[SECOND[0], *FIRST[1:]], [None, None, SECOND[2]]]
+    wanted = BLEU().corpus_score(OUTPUT, references).score
+    assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
+    notes = found.notes["news"]
+    assert any("nrefs:var" in note for note in notes)
+    assert "2 of 3 sentences have fewer than 2 references." in notes
+
+
+def test_an_output_in_another_order_is_refused(news: dict[str, Any], tmp_path: Path) -> None:
+    lines = (tmp_path / "good.de").read_text().splitlines()
+    news["systems"] = {"sorted": write(tmp_path / "sorted.de", sorted(lines, key=len))}
+    said = r"in another order.* line 2 fits the reference of line 3, and so .* type id=line"
+    with pytest.raises(InputError, match=said):
+        build_comparison(CompareConfig(**news))
+    found = build_comparison(CompareConfig(**news, id="line"))
+    assert value(found, "sorted", "bleu") < 5
+
+
+def released(tmp_path: Path) -> dict[str, Any]:
+    """A test set of 30 documents in two language pairs as JSONL, with an output in another order."""
+    rows, outputs = [], []
+    for n in range(60):
+        pair = "en-de" if n % 2 else "en-fr"
+        identity = f"{pair}_#_doc{n // 2}"
+        paragraphs = [" ".join(f"w{n}.{k}.{i}" for i in range(12)) + "." for k in range(3)]
+        reference = "\n\n".join(paragraphs)
+        rows.append(
+            {"doc_id": identity, "src_text": reference, "refs": {"refA": {"ref": reference}}}
+        )
+        outputs.append({"doc_id": identity, "hypothesis": reference})
+    file = write(tmp_path / "wmt.jsonl", rows)
+    text: dict[str, Any] = {"source": file, "reference": file, "languages": ["en", "de"]}
+    text["systems"] = {"mine": write(tmp_path / "mine.jsonl", outputs[::-1])}
+    return text | {"select": "doc_id=en-de*", "resamples": 0}
+
+
+def test_rows_are_joined_by_id_and_documents_by_paragraph(tmp_path: Path) -> None:
+    text = released(tmp_path)
+    found = build_comparison(CompareConfig(**text))
+    assert value(found, "mine", "bleu") == pytest.approx(100)
+    [run] = found.runs
+    assert len(run.translations("wmt")) == 90
+    assert run.translations("wmt")[4]["raw_reference"].startswith("w3.1.0")
+    assert not run.cut
+    by_position = build_comparison(CompareConfig(**text, lengths="position"))
+    lengths = [row["length"] for row in by_position.runs[0].translations("wmt")]
+    assert lengths == [1, 2, 3] * 30
+    assert by_position.unit("wmt") == "segments into the document"
+    by_document = build_comparison(CompareConfig(**text, lengths="document"))
+    assert {row["length"] for row in by_document.runs[0].translations("wmt")} == {36}
+
+
+def test_an_id_without_partner_is_refused(tmp_path: Path) -> None:
+    text = released(tmp_path)
+    with pytest.raises(InputError, match=r"select=doc_id=ja\*: matches no row; doc_id is en-de"):
+        build_comparison(CompareConfig(**text | {"select": "doc_id=ja*"}))
+    outputs = [json.loads(line) for line in (tmp_path / "mine.jsonl").open()]
+    text["systems"] = {"some": write(tmp_path / "some.jsonl", outputs[:-2])}
+    with pytest.raises(
+        InputError, match=r"wmt\.jsonl:2: .*some\.jsonl has no row with doc_id=en-de_#_doc0"
+    ):
+        build_comparison(CompareConfig(**text))
+    text["systems"] = {"twice": write(tmp_path / "twice.jsonl", [*outputs, outputs[0]])}
+    text["source"] = text["reference"] = write(
+        tmp_path / "wmt.jsonl", [{**row, "source": "a", "reference": "b"} for row in outputs]
+    )
+    with pytest.raises(
+        InputError, match=r"twice\.jsonl:61: 2 rows with doc_id=.*; the source has 1"
+    ):
+        build_comparison(CompareConfig(**text))
+    extra = [*outputs, {"doc_id": "other", "hypothesis": "a"}]
+    text |= {"select": None, "systems": {"more": write(tmp_path / "more.jsonl", extra)}}
+    with pytest.raises(
+        InputError, match=r"more\.jsonl:61: .* has no row with doc_id=other; type id="
+    ):
+        build_comparison(CompareConfig(**text))
+
+
+@pytest.mark.parametrize("how", ["line", "id", "fewer lines"])
+def test_the_output_of_a_document_is_cut_into_segments(
+    news: dict[str, Any], tmp_path: Path, how: str
+) -> None:
+    """Documents of ten segments are one text each, without segment 4 of each document."""
+    lines = [f"{line}." for line in (tmp_path / "news.en").read_text().splitlines()]
+    for key in ("source", "reference"):
+        write(Path(news[key]), lines)
+    documents = [[*lines[n : n + 3], *lines[n + 4 : n + 10]] for n in range(0, 80, 10)]
+    rows: list[Any] = [" ".join(own) for own in documents]
+    if how != "line":
+        source = [{"source": line, "doc_id": f"d{n // 10}"} for n, line in enumerate(lines)]
+        news |= {"source": write(tmp_path / "t.jsonl", source), "languages": ["en", "de"]}
+        parts = [[row] for row in rows] if how == "id" else documents
+        rows = [{"doc_id": f"d{n}", "mt": part} for n, own in enumerate(parts) for part in own][
+            :: -1 if how == "id" else 1
+        ]
+    news["systems"] = {"whole": write(tmp_path / ("w.jsonl" if how != "line" else "w.txt"), rows)}
+    found = build_comparison(CompareConfig(**news, document="doc", lengths="position"))
+    [run] = found.runs
+    [name] = run.sets
+    texts = [row["detokenised"] for row in run.translations(name)]
+    assert texts == ["" if n % 10 == 3 else line for n, line in enumerate(lines)]
+    assert run.cut == {name}
+    assert run.notes[name] == [
+        "whole: 8 of 8 documents cut into the reference's segments by edit distance; 8 segments got "
+        "nothing (4 segments into the document); 0 words of the output fit no segment."
+    ]
+    with pytest.raises(InputError, match="lengths=position: names no documents; type document="):
+        build_comparison(CompareConfig(**news, lengths="position"))
+
+
 def test_notes_count_copies_empties_and_repeated_outputs(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -426,7 +565,9 @@ def test_notes_count_copies_empties_and_repeated_outputs(
     notes = build_comparison(CompareConfig(**news)).notes["news"]
     assert any(note.startswith("4 references equal the source") for note in notes)
     [counts] = [note for note in notes if note.startswith("llm: ")]
-    assert counts == "llm: 1 output empty; 6 outputs are 'I cannot translate this.'."
+    assert counts == (
+        "llm: 1 output empty (10 words); 6 outputs are 'I cannot translate this.' (10 to 50 words)."
+    )
 
 
 @pytest.mark.parametrize(("change", "line"), [("split", 31), ("lost", 31)])

@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -79,11 +79,15 @@ class TextScore(Score):
     @functools.cached_property
     def _metric(self) -> Metric:
         metric = self.metric()
-        metric.num_refs = 1  # the signature needs this; usually, `corpus_score` sets it
+        metric.num_refs = 1  # the signature needs this; `count_references` changes it
         return metric
 
+    def count_references(self, records: Iterable[Sentence]) -> None:
+        """Writes the number of references per sentence into the signature; `var` if it varies."""
+        counts = {1 + len(record.get("more_raw_references", ())) for record in records}
+        self._metric.num_refs = counts.pop() if len(counts) == 1 else -1
+
     def _count(self, *references: str) -> dict[str, Any]:
-        self._metric.num_refs = len(references)
         segments = [self._metric._preprocess_segment(reference) for reference in references]
         return self._metric._extract_reference_info(segments)
 

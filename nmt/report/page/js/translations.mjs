@@ -54,7 +54,7 @@ function marked(text, other) {
   return parts;
 }
 
-const line = (name, text) => h("div", { class: "line" }, h("dt", {}, name), h("dd", {}, text));
+const line = (name, text) => h("div", { class: "line" }, h("dt", {}, name), h("dd", { dir: "auto" }, text));
 
 export function startTranslations(translations, overview, explore) {
   const controls = Object.fromEntries(

@@ -16,7 +16,7 @@ import { drawStates } from "./vector.mjs";
  */
 export function column(model, { choose, force }) {
   const ui = {
-    words: h("p", { class: "written", lang: model.about.languages[1] }),
+    words: h("p", { class: "written", dir: "auto", lang: model.about.languages[1] }),
     figures: h("dl", { class: "figures" }),
     map: h("div", { class: "map", tabindex: 0, role: "group", "aria-label": `Picture of ${model.label}` }),
     states: h("div", { class: "fills" }),

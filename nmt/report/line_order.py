@@ -1,0 +1,76 @@
+"""Finds output lines that belong to other lines of the test set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+WINDOW = 10  # `first_misfit` compares this many lines before and after a line
+RARE = 5  # words and pairs of words that occur in at most this many references tell which one a line fits
+SAMPLE = 2000  # maximum number of lines that `misplaced` looks at
+FEWEST = 5  # number, and share, of lines that fit another reference
+SHARE = 0.02
+
+Words = Sequence[Sequence[str]]
+
+
+def first_misfit(outputs: Words, references: Words) -> int:
+    """Returns the number of the first line (from 1) at which outputs no longer match their references.
+
+    Outputs before this line share words with their own reference. Later outputs share words with the previous
+    reference (if a line was added) or with the next reference (if a line is missing).
+
+    >>> first_misfit([["a"], ["b"], ["b2"], ["c"], ["d"]], [["a"], ["b"], ["c"], ["d"]])
+    3
+    """
+    shift = 1 if len(outputs) > len(references) else -1
+
+    def similarity(output: int, reference: int) -> float:
+        if not (0 <= output < len(outputs) and 0 <= reference < len(references)):
+            return 0.0
+        shared = Counter(outputs[output]) & Counter(references[reference])
+        return 2 * shared.total() / max(1, len(outputs[output]) + len(references[reference]))
+
+    own = np.array([similarity(i, i) for i in range(len(references))])
+    shifted = np.array([similarity(i + shift, i) for i in range(len(references))])
+    before = np.convolve(own, np.ones(WINDOW))[: len(own)]  # sums over WINDOW lines
+    after = np.convolve(shifted[::-1], np.ones(WINDOW))[: len(own)][::-1]
+    scores = np.concatenate([[0.0], before]) + np.concatenate([after, [0.0]])
+    return int(np.argmax(scores)) + 1
+
+
+def misplaced(outputs: Words, references: Words) -> dict[int, int]:
+    """Returns the lines (from 1) that fit the reference of another line, and this line; {} if they are few.
+
+    A line fits another reference if they share three or more rare words or pairs of neighbouring words, and it
+    shares none with its own.
+
+    >>> lines = [[f"{n}.{k}" for k in range(9)] for n in range(9)]
+    >>> misplaced(lines[::-1], lines)[1]
+    9
+    """
+    counts = Counter(each for reference in references for each in _features(reference))
+    holders: dict[Any, list[int]] = {}
+    for n, reference in enumerate(references):
+        for each in _features(reference):
+            if counts[each] <= RARE:
+                holders.setdefault(each, []).append(n)
+    known = 0
+    misplaced = {}
+    for n in range(0, len(outputs), max(1, -(-len(outputs) // SAMPLE))):
+        shared = Counter(m for each in _features(outputs[n]) for m in holders.get(each, ()))
+        if not shared:
+            continue
+        [(best, most)] = shared.most_common(1)
+        known += most >= 3
+        if most >= 3 and not shared[n]:
+            misplaced[n + 1] = best + 1
+    return misplaced if len(misplaced) >= max(FEWEST, SHARE * known) else {}
+
+
+def _features(words: Sequence[str]) -> set[Any]:
+    return {*words, *pairwise(words)}
