@@ -31,6 +31,8 @@ AT_ONCE_S = 3  # time limit if all ranks get the signal, or rank 0
 FOLLOWING_S = 10  # time limit if only rank 1 gets the signal
 # Runs a shell command as rank 1. It never joins the process group, so rank 0 waits for it.
 NEVER_JOINS = """
+import subprocess
+import types
 from pytorch_lightning.strategies.launchers import subprocess_script
 Popen = subprocess.Popen
 def launch(command, **options):
