@@ -107,7 +107,7 @@ class Trainer:
         if size.optimizer == "adam":
             config = OptimizerConfig("torch.optim.Adam", lr=1e-3)
         kernels = backend_of(net).has_kernels(net.device)
-        self.optimizer = make_optimizer(net.parameters(), config, 1, kernels)["optimizer"]
+        self.optimizer = make_optimizer(net, config, 1, kernels)["optimizer"]
 
     def gradient(self, words: Words) -> None:
         self.net.zero_grad()

@@ -177,6 +177,9 @@ class OptimizerConfig:
 
     _target_: str = key("torch.optim.Adadelta", "class of the optimizer")
     lr: float = key(1.0, "learning rate (1 for Adadelta, about 1e-3 for Adam)", above=0)
+    embedding_factor: float = key(
+        1.0, "learning rate of word embeddings, as a multiple of lr", above=0
+    )
     options: dict[str, Any] = key({}, "other arguments of the class, by name")
     schedule: dict[str, Any] = key(
         {"_target_": "nmt.models.optimizer.constant"}, "learning-rate schedule, with its arguments"

@@ -173,7 +173,7 @@ class Translator(pl.LightningModule, ABC):
     def configure_optimizers(self) -> Any:
         on_gpu = self.network.device.type == "cuda" or self.graphs.rehearse
         kernels = on_gpu and self.choose_way().kernels
-        return make_optimizer(self.parameters(), self.config.optimizer, self._updates(), kernels)
+        return make_optimizer(self, self.config.optimizer, self._updates(), kernels)
 
     def choose_way(self) -> Way:
         """Chooses for all ranks whether updates on a GPU use Triton kernels and CUDA graphs.
@@ -255,7 +255,7 @@ class Translator(pl.LightningModule, ABC):
             self.log_sums.update(*torch.tensor(checkpoint["log_sums"], dtype=torch.float64))
         before, now = checkpoint["hyper_parameters"]["config"], to_containers(self.config)
         if self._trainer is not None and before["optimizer"] != now["optimizer"]:
-            made = make_optimizer(self.parameters(), self.config.optimizer, self._updates())
+            made = make_optimizer(self, self.config.optimizer, self._updates())
             same_class = before["optimizer"]["_target_"] == now["optimizer"]["_target_"]
             replace_optimizer(checkpoint, made, same_class)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from hydra.utils import get_class, get_method
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
@@ -28,9 +28,12 @@ FASTEST = {  # options that choose torch's fastest implementation of an optimize
 
 
 def make_optimizer(
-    parameters: Iterable[Tensor], config: OptimizerConfig, updates: int, kernels: bool = False
+    network: nn.Module, config: OptimizerConfig, updates: int, kernels: bool = False
 ) -> Any:
     """Returns an optimizer and its learning-rate schedule, in Lightning's format.
+
+    The optimizer has two groups of parameters: word embeddings (`torch.nn.Embedding`) with the learning rate
+    `lr * embedding_factor`, and all others with `lr`. A network without embeddings has one group.
 
     With `kernels`, `FusedAdadelta` replaces `torch.optim.Adadelta` if it supports the parameters and
     options.
@@ -41,12 +44,17 @@ def make_optimizer(
     target = config._target_
     # torch expects tuples, and a configuration has only lists
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
-    tensors = list(parameters)
-    fused = kernels and target == "torch.optim.Adadelta" and has_kernel(tensors, options)
+    embeddings = [m.weight for m in network.modules() if isinstance(m, nn.Embedding)]
+    others = [p for p in network.parameters() if all(p is not each for each in embeddings)]
+    rates = (others, config.lr), (embeddings, config.lr * config.embedding_factor)
+    groups = [{"params": tensors, "lr": lr} for tensors, lr in rates if tensors]
+    fused = (
+        kernels and target == "torch.optim.Adadelta" and has_kernel(others + embeddings, options)
+    )
     options = FASTEST.get(target, {}) | options
     with errors_naming(f"optimizer._target_={target}"):
         make = get_class("nmt.fused.gpu.adadelta.FusedAdadelta" if fused else target)
-        optimizer = make(tensors, lr=config.lr, **options)
+        optimizer = make(groups, lr=config.lr, **options)
     schedule = make_schedule(optimizer, config, updates)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

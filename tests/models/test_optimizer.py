@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn import ParameterList
 
 from nmt.config.schema import Config, ModelConfig, OptimizerConfig
 from nmt.data.batch import collate
@@ -24,7 +25,7 @@ def schedule(target: str, **arguments) -> dict:
 def rates(rule: OptimizerConfig, updates: int, steps: int) -> list[float]:
     """Returns the learning rates of the first `steps` of `updates` updates."""
     parameter = torch.nn.Parameter(torch.zeros(1))
-    made = make_optimizer([parameter], rule, updates)
+    made = make_optimizer(ParameterList([parameter]), rule, updates)
     assert made["lr_scheduler"]["interval"] == "step"
     found = []
     for _ in range(steps):
@@ -39,7 +40,7 @@ def test_adadelta_equals_the_paper():
     rng = np.random.default_rng(2)
     start, gradients = rng.normal(size=(3, 4)), rng.normal(size=(6, 3, 4))
     parameter = torch.nn.Parameter(torch.tensor(start))
-    made = make_optimizer([parameter], ADADELTA, 6)
+    made = make_optimizer(ParameterList([parameter]), ADADELTA, 6)
     x = start.copy()
     squares = np.zeros((3, 4))
     steps = np.zeros((3, 4))
@@ -60,7 +61,7 @@ def test_adam_equals_the_paper():
     rng = np.random.default_rng(3)
     start, gradients = rng.normal(size=5), rng.normal(size=(4, 5))
     parameter = torch.nn.Parameter(torch.tensor(start))
-    made = make_optimizer([parameter], rule, 4)
+    made = make_optimizer(ParameterList([parameter]), rule, 4)
     x = start.copy()
     mean = np.zeros(5)
     square = np.zeros(5)
@@ -105,7 +106,7 @@ def test_learning_rate_schedules(settings, shares):
 )
 def test_refuses_bad_optimizer_keys(settings, key):
     with pytest.raises(InputError) as refused:
-        make_optimizer([torch.nn.Parameter(torch.zeros(1))], OptimizerConfig(**settings), 10)
+        make_optimizer(torch.nn.Linear(1, 1), OptimizerConfig(**settings), 10)
     assert str(refused.value).startswith(key)
 
 
@@ -127,6 +128,21 @@ def make_model(scoring, monkeypatch):
     monkeypatch.setattr(model, "_log_nll", lambda *_: None)
     monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
     return model, logged
+
+
+def test_embeddings_have_their_own_learning_rate(monkeypatch):
+    """The first step of Adam moves every entry with a gradient by the learning rate."""
+    model, _ = make_model("Additive", monkeypatch)
+    model.config.optimizer = OptimizerConfig(**ADAM, lr=1e-3, embedding_factor=8.0)
+    batch = collate([[4, 5, 0], [6, 0]], [[3, 0], [7, 8, 9, 0]])
+    optimizer = model.configure_optimizers()["optimizer"]
+    model.training_step(batch, 0)["loss"].backward()
+    before = {name: each.detach().clone() for name, each in model.named_parameters()}
+    optimizer.step()
+    for name, parameter in model.named_parameters():
+        rate = 8e-3 if name.endswith("embedding.weight") else 1e-3
+        moved = (parameter.detach() - before[name]).abs().max()
+        assert float(moved) == pytest.approx(rate, rel=1e-3), name
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-3, 1e6])
@@ -166,7 +182,7 @@ def test_loss_is_the_mean_over_sentences(monkeypatch):
 )
 def test_fused_adadelta_is_chosen_if_supported(options, dtype, kernel):
     pytest.importorskip("triton")
-    weights = [torch.nn.Parameter(torch.zeros(3, dtype=dtype))]
+    weights = torch.nn.Linear(3, 1, dtype=dtype)
     made = make_optimizer(weights, OptimizerConfig(lr=0.5, options=options), 1, True)
     assert type(made["optimizer"]).__name__ == ("FusedAdadelta" if kernel else "Adadelta")
     assert made["optimizer"].defaults.items() >= (options | {"lr": 0.5, "foreach": True}).items()
@@ -176,7 +192,7 @@ def test_fused_adadelta_is_chosen_if_supported(options, dtype, kernel):
 def test_schedule_continues_with_another_optimizer(target):
     """The new settings are used. The state of the old optimizer is kept only if the class is the same."""
     parameter = torch.nn.Parameter(torch.zeros(1))
-    before = make_optimizer([parameter], OptimizerConfig(**ADAM, lr=0.5), 10)
+    before = make_optimizer(ParameterList([parameter]), OptimizerConfig(**ADAM, lr=0.5), 10)
     for _ in range(6):
         parameter.grad = torch.ones(1)
         before["optimizer"].step()
@@ -186,8 +202,10 @@ def test_schedule_continues_with_another_optimizer(target):
         "lr_schedulers": [before["lr_scheduler"]["scheduler"].state_dict()],
     }
     rule = OptimizerConfig(target, lr=0.2, options={"eps": 0.3}, schedule=schedule("linear"))
-    replace_optimizer(checkpoint, make_optimizer([parameter], rule, 10), target == ADAM["_target_"])
-    after = make_optimizer([parameter], rule, 10)
+    replace_optimizer(
+        checkpoint, make_optimizer(ParameterList([parameter]), rule, 10), target == ADAM["_target_"]
+    )
+    after = make_optimizer(ParameterList([parameter]), rule, 10)
     after["optimizer"].load_state_dict(checkpoint["optimizer_states"][0])
     after["lr_scheduler"]["scheduler"].load_state_dict(checkpoint["lr_schedulers"][0])
     group = after["optimizer"].param_groups[0]
