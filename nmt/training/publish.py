@@ -89,7 +89,7 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
     """Draws the figures and builds the page, then logs both."""
     assert run.folder is not None
     with timed("curves"):
-        comparison = compare_finished([run])
+        comparison = compare_finished([run], shown=shown)
     with timed("page"), Stage(f"making {PAGE}", shown=shown):
         title = f"{config.name} on {config.data.title}"
         page = build_page(comparison, run.folder / PAGE, config.report, title=title)
