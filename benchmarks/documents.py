@@ -45,8 +45,8 @@ def damaged(parts: list[str], damage: str, draw: random.Random) -> tuple[list[st
     elif damage == "repeated":
         parts = [f"{part} {part}" if hit else part for hit, part in zip(chosen, parts, strict=True)]
     elif damage == "lost tails" and draw.random() < 0.2:
-        words = [(n, word) for n, part in enumerate(parts) for word in part.split()]
-        kept = words[: -(len(words) // 3) or None]
+        numbered = [(n, word) for n, part in enumerate(parts) for word in part.split()]
+        kept = numbered[: -(len(numbered) // 3) or None]
         parts = [" ".join(word for m, word in kept if m == n) for n in range(len(parts))]
     if damage == "merged":
         ends = [" " if hit else "\n" for hit in chosen]

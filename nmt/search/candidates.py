@@ -84,7 +84,8 @@ def best_continuations(
     # below the kept scores, a better word may be missing, so rank all words.
     lowest = np.where(kept.totals > -np.inf, kept.totals, np.inf).min(1)
     slack = 8 * torch.finfo(normaliser.dtype).eps * np.abs(lowest)
-    unsure = (bound >= lowest - slack) & (bound > -np.inf)
+    with np.errstate(invalid="ignore"):  # inf - inf, if all words of a sentence are forbidden
+        unsure = (bound >= lowest - slack) & (bound > -np.inf)
     for row in np.flatnonzero(unsure).tolist():
         _rank_all_words(kept, row, logits[row], normaliser[row], totals[row], int(widths[row]))
     return kept

@@ -158,7 +158,7 @@ def character_class(characters: Iterable[str]) -> str:
     r"""Returns characters as ranges, for use between the brackets of a regular expression.
 
     >>> character_class("cab-")
-    '\\-\\-a-c'
+    '\\--\\-a-c'
     """
     ends = [re.escape(chr(code)) for code in ranges(characters)]
     return "".join(f"{first}-{last}" for first, last in zip(ends[::2], ends[1::2], strict=True))

@@ -90,4 +90,4 @@ class TestEvaluate:
     def test_refuses_an_unknown_test_set(self, program, rnnsearch):
         ended = program("evaluate", BEST, "sets=[tset]", "hydra.run.dir=refused", *SILENT)
         assert ended.code == 2
-        assert "sets: no test set tset; data.test has: test, by_length" in ended.err
+        assert "sets: no test set tset; data.test has: by_length, test" in ended.err

@@ -71,7 +71,10 @@ def test_several_references():
         expected = metric.corpus_score(HYPOTHESES[:1], [REFERENCES[:1], [REFERENCES[3]]])
         score = choose_scores([key], language="en")[-1]
         assert score.combine(score.table([record])[0]) == pytest.approx(expected.score)
+        score.count_references([record])
         assert "nrefs:2" in score.signature
+        score.count_references([record, RECORDS[1]])
+        assert "nrefs:var" in score.signature
 
 
 def test_sentences_without_a_reference_in_its_file_have_no_score_of_text():

@@ -67,10 +67,10 @@ def test_resumed_run_keeps_kernels_and_graphs(graphs, parts, tmp_path, monkeypat
     stored = torch.load(tmp_path / "step=2.ckpt", weights_only=True)["nmt"]["way"]
     assert stored == {"kernels": False, "graphs": graphs, "failed": False}
     fastest.return_value = Way(False, not graphs)
-    found = fit(make(), data, tmp_path, path=tmp_path / "step=2.ckpt")
+    found = fit(make(), data, tmp_path / "resumed", path=tmp_path / "step=2.ckpt")
     fastest.assert_called_once()
     assert all(torch.equal(found[name], weight) for name, weight in expected.items())
-    other = fit(make(), data, tmp_path)
+    other = fit(make(), data, tmp_path / "other")
     assert not all(torch.equal(other[name], weight) for name, weight in expected.items())
 
 

@@ -44,9 +44,16 @@ def wait_until(condition) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+def with_python_handler() -> None:
+    """Lets the new process start as in a terminal. The jobs of a shell's background ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_a_signal_ends_a_command_that_is_still_importing():
     command = [sys.executable, "-m", "nmt.train"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=with_python_handler
+    )
     wait_until(lambda: handled(process.pid))  # Python has installed its own handler
     wait_until(lambda: not handled(process.pid))
     process.send_signal(signal.SIGINT)
@@ -56,7 +63,9 @@ def test_a_signal_ends_a_command_that_is_still_importing():
 
 def test_an_import_leaves_the_handlers_alone():
     code = "import signal, nmt.cli; print(signal.getsignal(signal.SIGINT).__name__)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=with_python_handler
+    )
     assert out.stdout == "default_int_handler\n", out.stderr
 
 

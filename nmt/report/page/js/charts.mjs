@@ -155,7 +155,11 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     height: 46,
     data: { values: counts },
     encoding: {
-      x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: words.includes(" ") ? words : `${words} per sentence` } },
+      x: {
+        ...end,
+        field: "from",
+        axis: { ...lengthAxis(domain), title: words.includes(" ") ? words : `${words} per sentence` },
+      },
     },
     layer: [
       {
