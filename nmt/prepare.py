@@ -1,4 +1,4 @@
-r"""Fills the cache with tokenised, filtered and encoded text; `nmt.train` also does this if needed.
+r"""Fills the cache with tokenised and encoded text; `nmt.train` also does this if needed.
 
 python -m nmt.prepare data=grammar
 python -m nmt.prepare +experiment=rnnsearch50 regime=paper

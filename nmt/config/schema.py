@@ -54,20 +54,6 @@ class TextConfig:
 
 
 @dataclass
-class FilterConfig:
-    """Filters of training pairs; all off by default."""
-
-    length_ratio: float = key(
-        0.0, "maximum ratio of the longer to the shorter side, in words; 0: no limit", minimum=0
-    )
-    duplicates: str = key(
-        "none",
-        "drop pairs whose source, target or both (pair) occurred in an earlier pair",
-        choices=("none", "pair", "source", "target"),
-    )
-
-
-@dataclass
 class HeldOutConfig:
     """The text that a trained model is tested on."""
 
@@ -84,7 +70,6 @@ class DataConfig(HeldOutConfig):
     languages: list[str] = key(["en", "fr"], "codes of source and target language", WEIGHTS)
     train: Any = key({}, "training pairs, with keys such as source and target")
     valid: Any = key({}, "development pairs, with the keys of `data.train`")
-    filters: FilterConfig = key(FilterConfig, "filters of training pairs")
     max_length: int = key(
         50, "maximum words per side of a training pair, before any split into subwords", minimum=1
     )

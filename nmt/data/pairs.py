@@ -37,8 +37,8 @@ class Pairs:
         vocabularies: the vocabularies that encoded source and target.
         counts: statistics of the text, including pairs that are too long. `empty` is the number of pairs
             dropped because a side has no words. The other entries are each side's number of words
-            and share of `<unk>`. For training text, there are also the number of pairs that each filter drops and,
-            if counted, each side's number of distinct words.
+            and share of `<unk>`. For training text, there is also, if counted, each side's number of
+            distinct words.
         fingerprint: digest of everything that determines the rows.
         max_words: maximum words per side; pairs with a longer side are dropped. None: no maximum.
 

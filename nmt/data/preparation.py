@@ -1,7 +1,7 @@
-"""Tokenises, filters and encodes text once, then reads it memory-mapped from the cache.
+"""Tokenises and encodes text once, then reads it memory-mapped from the cache.
 
-In the cache, each folder `text-*` holds a tokenised text. Each folder `pairs-*` holds a filtered and
-encoded training text and its vocabularies. `data.max_length` is applied after a folder is read.
+In the cache, each folder `text-*` holds a tokenised text. Each folder `pairs-*` holds an encoded
+training text and its vocabularies. `data.max_length` is applied after a folder is read.
 Development and test sets are encoded in memory. Runs that differ only in `data.max_length` or in these
 sets therefore share the cached training text.
 """
@@ -11,18 +11,17 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from nmt.config.schema import DataConfig, FilterConfig, TextConfig, TokenizerConfig
+from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
 from nmt.data.cache import Stored, filling, map_chunks, read_stored, write_facts, write_rows
-from nmt.data.pairs import IDS, WORDS, Array, Pairs, count_words, encode
+from nmt.data.pairs import IDS, WORDS, Pairs, count_words, encode
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
 from nmt.data.vocabulary import (
     BpeVocabulary,
@@ -66,7 +65,7 @@ class Prepared:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """The given vocabularies, or those learnt from filtered training pairs of any length."""
+        """The given vocabularies, or those learnt from training pairs of any length."""
         return self.train.vocabularies
 
     @property
@@ -219,24 +218,19 @@ def _tokenise(
 def training_pairs(
     text: Stored, data: DataConfig, tokenizer: TokenizerConfig, given: Vocabularies | None
 ) -> Pairs:
-    """Filters the training pairs and encodes them with given or newly learnt vocabularies."""
+    """Encodes the training pairs with given or newly learnt vocabularies."""
     sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]
     settings = [vocabulary.state() for vocabulary in given] if given else sizes
     version = importlib.metadata.version("tokenizers")
-    fingerprint = digest(
-        PAIRS_FORMAT, text.facts["fingerprint"], asdict(data.filters), settings, version
-    )
+    fingerprint = digest(PAIRS_FORMAT, text.facts["fingerprint"], settings, version)
     cache, name = Path(data.cache), f"pairs-{fingerprint}"
     with filling(cache, name) as folder:
         if folder is not None:
-            kept, dropped = filter_pairs(text.rows, data.filters)
-            if not kept.any():
-                raise InputError(f"data.filters: none of {len(text.rows):,} pairs is left")
-            vocabularies, types = (given, {}) if given else _learn(text.rows, kept, tokenizer)
+            vocabularies, types = (given, {}) if given else _learn(text.rows, tokenizer)
             encode_chunk = partial(encode, vocabularies=vocabularies)
-            encoded = map_chunks(encode_chunk, _select(text.rows, kept))
+            encoded = map_chunks(encode_chunk, text.rows.to_batches())
             rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
-            counts = {"empty": text.facts["empty"], **dropped, **count_words(rows), **types}
+            counts = {"empty": text.facts["empty"], **count_words(rows), **types}
             states = [each.state() for each in vocabularies]
             write_facts(folder, {"vocabularies": states, "counts": counts})
     rows, facts = read_stored(cache, name)
@@ -256,55 +250,12 @@ def held_out_pairs(name: str, text: Stored, vocabularies: Vocabularies) -> Pairs
     return Pairs(name, rows, vocabularies, counts, text.facts["fingerprint"])
 
 
-def filter_pairs(rows: pa.Table, filters: FilterConfig) -> tuple[Array, dict[str, int]]:
-    """Applies the filters one after the other, and counts the pairs that each filter drops.
-
-    Duplicates are recognised by a 64-bit hash: the probability that any two of 40 million different
-    pairs share a hash is 4 in 100,000.
-
-    Returns:
-        A (rows,) bool mask of the kept pairs, and the number of pairs that each filter drops.
-    """
-    kept = np.ones(len(rows), bool)
-    dropped = {}
-
-    def drop(name: str, failed: Array) -> None:
-        nonlocal kept
-        if number := np.count_nonzero(failed & kept):
-            dropped[name] = int(number)
-            kept &= ~failed
-
-    if filters.length_ratio:
-        words = [rows.column(name).to_numpy() for name in WORDS]
-        drop("length_ratio", np.maximum(*words) > filters.length_ratio * np.minimum(*words))
-    if filters.duplicates != "none":
-        import pandas as pd
-
-        sides = SIDES if filters.duplicates == "pair" else (filters.duplicates,)
-        frames = [batch.to_pandas() for batch in rows.select(sides).to_batches()]
-        hashes = pd.concat([pd.util.hash_pandas_object(frame, index=False) for frame in frames])
-        repeated = np.zeros(len(rows), bool)
-        repeated[kept] = hashes[kept].duplicated()
-        drop("duplicate", repeated)
-    return kept, dropped
-
-
-def _select(rows: pa.Table, kept: Array) -> Iterator[pa.RecordBatch]:
-    """Yields the kept rows, batch by batch."""
-    start = 0
-    for batch in rows.to_batches():
-        yield batch.filter(pa.array(kept[start : start + len(batch)]))
-        start += len(batch)
-
-
-def _learn(
-    rows: pa.Table, kept: Array, tokenizer: TokenizerConfig
-) -> tuple[Vocabularies, dict[str, int]]:
+def _learn(rows: pa.Table, tokenizer: TokenizerConfig) -> tuple[Vocabularies, dict[str, int]]:
     """Learns the vocabularies of both sides, and counts the distinct words of each side."""
     types = {}
 
     def learn(sides: Sequence[str], size: int) -> Vocabulary:
-        batches = ((side, batch) for side in sides for batch in _select(rows, kept))
+        batches = ((side, batch) for side in sides for batch in rows.to_batches())
         sentences = (line for side, batch in batches for line in batch.column(side).to_pylist())
         if tokenizer.kind == BpeVocabulary.kind:
             return BpeVocabulary.learn(sentences, size)

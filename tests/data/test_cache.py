@@ -53,7 +53,6 @@ def _killed_after(config: Config, calls: int) -> None:
 def test_cache_is_complete_after_a_kill_and_a_restart(
     config: Config, tmp_path: Path, calls: int
 ) -> None:
-    config.data.filters.duplicates = "pair"
     expected = prepared(config)
     whole = content(Path(config.data.cache))
     assert {Path(name).name for name in whole} == {"rows.arrow", "facts.json"}

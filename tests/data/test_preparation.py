@@ -67,13 +67,13 @@ def test_pairs_are_encoded_and_counted(config: Config, write: Write) -> None:
     assert batch.rows.tolist() == [1, 0]
 
 
-def test_held_out_pairs_are_never_filtered(config: Config) -> None:
-    config.data.max_length, config.data.filters.length_ratio = 6, 1.5
+def test_held_out_pairs_of_any_length_are_kept(config: Config) -> None:
+    config.data.max_length = 6
     text = prepared(config)
     assert max(lengths(text.train)) == 6
     assert len(text.valid) == 7
     assert text.valid.words.max() > 6
-    assert len(text.train) + text.train.counts["length_ratio"] + text.train.counts["too_long"] == 57
+    assert len(text.train) + text.train.counts["too_long"] == 57
     test = text.test["mine"]
     assert [row["line"] for row in test] == [0, 1, 2, 3, 4]
     row = test[2]
@@ -215,7 +215,6 @@ def test_encoded_text_is_the_same_for_any_number_of_processes(
         ids = [np.concatenate(train.ids(number)).tolist() for number in range(len(train))]
         return [ids, train.sizes.tolist(), [[pair["line"], pair["source"]] for pair in train]]
 
-    config.data.filters.duplicates = "target"
     alone = encoded()
     shutil.rmtree(config.data.cache)
     monkeypatch.setattr("nmt.data.sources.CHUNK", 5)
