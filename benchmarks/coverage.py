@@ -109,11 +109,9 @@ SEEDS = {
     "3 seeds, 1 in 3 fails": Seeds(3, failing=1 / 3, spread=0.02),
     "2 equal seeds": Seeds(2),
     "3 equal seeds": Seeds(3),
-    "5 equal seeds": Seeds(5),
     "3 similar seeds": Seeds(3, spread=0.01),
     "5 similar seeds": Seeds(5, spread=0.01),
     "10 similar seeds": Seeds(10, spread=0.01),
-    "5 seeds": Seeds(5, spread=0.04),
 }
 
 

@@ -59,8 +59,8 @@ def signed_sums(terms: np.ndarray, resamples: int) -> np.ndarray:
     size = len(terms)
     step = max(1, CHUNK // size)
     counts = [min(step, resamples - start) for start in range(0, resamples, step)]
-    signs = (generator.choice([-1.0, 1.0], size=(count, size)) for count in counts)
-    return np.concatenate([part @ terms for part in signs])
+    bits = (generator.integers(2, size=(count, size), dtype=np.int8) for count in counts)
+    return np.concatenate([(2.0 * part - 1.0) @ terms for part in bits])
 
 
 def sums_by_document(rows: np.ndarray, documents: np.ndarray) -> np.ndarray:

@@ -130,11 +130,11 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
     ]
     simulated = set(frame.loc[frame["statistic"] == EXCESS, "title"])
-    if without := [title for title in frame["title"].unique() if title not in simulated]:
+    without = [title for title in frame["title"].unique() if title not in simulated]
+    if simulated and without:
         notes.append(
-            f"No excess retention of {', '.join(without)}: the simulated systems have errors in tokens, "
-            "so scores of detokenised text, and scores read from files or from a model, are not "
-            "computed for them."
+            f"No excess retention of {', '.join(without)}: scores of detokenised text, of a model or from "
+            "a file are not computed for the simulated systems, whose errors are in tokens."
         )
     title = f"What long sentences keep, on {test_set}"
     return Table(f"retention_{test_set}", title, table, notes)

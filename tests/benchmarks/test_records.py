@@ -52,6 +52,72 @@ def test_the_tables_of_the_page_are_those_of_the_record(records):
     assert with_tables(text, records) == text
 
 
+def columns_of(path):
+    """Returns the names of the columns of a record."""
+    if path.suffix == ".jsonl":
+        return set().union(*map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+    return set(pd.read_csv(path, nrows=0).columns)
+
+
+def test_every_column_of_every_record_is_explained():
+    table = pd.read_csv(RECORDS / "columns.csv")
+    found: dict[str, set[str]] = {}
+    for row in table.itertuples():
+        found.setdefault(row.file, set()).update(row.columns.split(", "))
+    files = [path for path in RECORDS.rglob("*") if path.is_file() and path.name != "columns.csv"]
+    assert found == {str(path.relative_to(RECORDS)): columns_of(path) for path in files}
+
+
+def statements(records):
+    """Yields pages, and texts that they must contain, with numbers of the records."""
+    bleu = records.scores.query("score == 'bleu' and subset == 'all' and set == 'test2016'")
+    bleu = bleu[(bleu["study"] == "multi30k") & bleu["from"].isna()].set_index("group")["value"]
+    claim = records.claims[records.claims["study"] == "multi30k"].set_index("name")
+
+    def gain(name):
+        return "{:.1f} [{:.1f}, {:.1f}]".format(*claim.loc[name, ["value", "low", "high"]])
+
+    yield (
+        "results",
+        f"three seeds of RNNsearch-50 have a mean of {bleu['rnnsearch50'].mean():.2f} BLEU",
+    )
+    yield "results", f"{gain('attention-wins')} more than RNNencdec-50"
+    yield "results", f"{gain('attention-wins-phrase-based')} more than the phrase-based system"
+    yield "results", f"An ensemble of the three gains {gain('ensemble-helps')}"
+
+    gpu = (RECORDS / "gpu.jsonl").read_text(encoding="utf-8").splitlines()
+    items = {row["item"]: row["figures"] for row in map(json.loads, gpu)}  # the last of each item
+    memory = items["memory"]["reserved_mib"]
+    yield "performance", f"The graphs of 11 shapes need {memory['second pool']:,.0f} MiB"
+    yield "performance", f"the largest graph alone needs {memory['largest']:,.0f} MiB"
+    yield "performance", f"a peak memory of {items['train']['train']['peak_memory'] / 1e9:.1f} GB"
+    for size in ("80x30", "80x50", "1024x30"):
+        cells = [*items["updates"][f"{size} ms"].values()]
+        numbers = " | ".join([*(f"{cell:.0f}" for cell in cells[:-1]), f"{cells[-1]:.1f}"])
+        yield "performance", f"| {size.replace('x', ' x ')} | {numbers} |"
+    quality = (RECORDS / "quality.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, quality):
+        numbers = f"{row['updates']:,} | {row['bleu']:.2f} | {row['brevity_penalty']:.2f} |"
+        yield "performance", numbers
+
+    table = pd.read_csv(RECORDS / "coverage.csv", dtype=str, keep_default_na=False)
+    page = (RECORDS.parent / "degradation.md").read_text(encoding="utf-8")
+    for cells in table.replace("nan", "–").itertuples(index=False):
+        if f"| {title_of(cells[0])} |" in page:
+            yield "degradation", f"| {' | '.join([title_of(cells[0]), *cells[1:]])} |"
+
+
+def title_of(row):
+    """Returns how the page names a row, without the shape of most rows."""
+    return row.replace(", power law", "")
+
+
+def test_statements_and_tables_of_pages_are_those_of_the_records(records):
+    for page, text in statements(records):
+        content = (RECORDS.parent / f"{page}.md").read_text(encoding="utf-8")
+        assert text in " ".join(content.split()), page
+
+
 def test_runs_are_added_once(tmp_path):
     for name in ("runs.csv", "claims.csv"):
         shutil.copy(RECORDS / name, tmp_path)

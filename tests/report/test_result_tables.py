@@ -75,6 +75,19 @@ def test_headline_and_table_give_the_retention(comparison: Comparison) -> None:
     assert headline(compare_finished([FinishedRun("bare", {})]), "newstest") == ""
 
 
+def test_the_table_names_the_scores_without_excess_retention(comparison: Comparison) -> None:
+    table = result_tables.retention_table(comparison, "newstest")
+    known = {
+        row["Score"]
+        for row in table.frame.to_dict("records")
+        if row["Excess retention"].value is not None
+    }
+    assert "BLEU, all" in known
+    note = table.notes[-1].partition(":")[0]
+    without = [name for name in dict.fromkeys(table.frame["Score"]) if name not in known]
+    assert note == f"No excess retention of {', '.join(without)}"
+
+
 def test_tables_are_written_in_three_formats(comparison: Comparison, tmp_path: Path) -> None:
     write_tables(comparison, tmp_path)
     names = {path.name for path in tmp_path.iterdir()}

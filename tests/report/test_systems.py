@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,9 +230,8 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
         row = found.scores.query("run == 'bad' and key == 'bleu' and bucket == 'all'").iloc[0]
         widths.append(row["high"] - row["low"])
     assert widths[1] > 1.5 * widths[0]
-    assert any(
-        note.startswith("Intervals draw 8 documents whole.") for note in by_document.notes["news"]
-    )
+    [note] = [note for note in by_document.notes["news"] if note.startswith("Intervals draw")]
+    assert note.startswith("Intervals draw 8 documents whole. With so few documents, intervals are")
 
 
 def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Path) -> None:
@@ -269,6 +269,14 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
     table = result_tables.domains_table(found, "news")
     assert [*table.frame] == ["Runs", "Score", "all", "easy", "hard", "adjusted"]
     assert overview(found)["sets"]["news"]["domains"] == ["easy", "hard", "adjusted"]
+    rows = found.retention.copy()
+    rows.loc[rows["domain"] == "adjusted", "to"] = 33
+    [row] = result_tables.domains_table(replace(found, retention=rows), "news").frame.to_dict(
+        "records"
+    )
+    texts = {name: row[name].text for name in ("all", "easy", "adjusted")}
+    assert texts["adjusted"].endswith("% (10–33)")
+    assert texts["easy"].endswith("%")
 
 
 def test_a_score_of_one_domain_and_a_domain_of_short_lines(
