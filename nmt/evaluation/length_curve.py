@@ -275,10 +275,11 @@ class ComparedCurve(Curve):
     two parts, whose squares are added:
 
     - What the choice of sentences contributes, and what the seeds make of each sentence. It differs from length
-      to length, so its quantile is that of a maximum over all lengths, from a wild bootstrap (Wu, 1986; for
-      clusters, Cameron, Gelbach and Miller, 2008). The influence of each sentence or document gets a random
-      sign. The sum at each length is divided by its own standard error. This is exact, even for a few documents,
-      if systems are equal and their errors symmetric.
+      to length, so its quantile is that of the largest deviation over all lengths, in standard errors. Each
+      resample of the sentences is divided by its own standard error, which is computed from the influence of each
+      sentence (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). Resamples of few documents would make
+      the band too wide. So the influence of each document gets a random sign instead (wild bootstrap; Cameron,
+      Gelbach and Miller, 2008). This is exact if the systems are equal and their errors symmetric.
     - What the seeds contribute beyond it. A better seed is better at most lengths, so this part has the quantile
       of Student's t at a single length.
     """
@@ -289,7 +290,7 @@ class ComparedCurve(Curve):
         terms = self.influence() if resamples else unknown[:0]
         if len(terms) < 2:
             return unknown, unknown
-        quantile = _largest_deviation(terms[:, np.isfinite(self.score)], resamples)
+        quantile = self._largest_deviation(terms[:, np.isfinite(self.score)])
         if not np.isfinite(quantile):  # two documents
             return unknown, unknown
         seeds_quantile = stdtrit(sum(len(each) - 1 for each in self.samples), (1 + CONFIDENCE) / 2)
@@ -302,23 +303,30 @@ class ComparedCurve(Curve):
             widths.append(width)
         return self.score - widths, self.score + widths
 
+    def _largest_deviation(self, terms: np.ndarray) -> float:
+        """Returns the quantile of the largest deviation over all lengths, in standard errors.
 
-def _largest_deviation(terms: np.ndarray, resamples: int) -> float:
-    """Returns the quantile of the largest deviation over all lengths, in standard errors.
-
-    Args:
-        terms: influence (U, G) of U sentences or documents on the value at each length.
-    """
-    size = len(terms)
-    terms = terms - terms.mean(axis=0)
-    of_all = (terms**2).sum(axis=0)
-    total = signed_sums(terms, resamples)
-    squares = of_all - total**2 / size
-    squares[squares < 1e-9 * of_all] = 0.0  # all terms are equal, such as those of two documents
-    errors = np.sqrt(squares * size / (size - 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviations = np.nanmax(np.abs(total) / errors, axis=1, initial=0.0)
-        return float(np.quantile(deviations, CONFIDENCE))
+        Args:
+            terms: influence (U, G) of U sentences or documents, at lengths where the curve has a value.
+        """
+        size = len(terms)
+        terms = terms - terms.mean(axis=0)
+        squares = (terms**2).sum(axis=0)
+        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
+        if self.documents is None:
+            known = np.isfinite(self.score)
+            deviations = resampled[:, known] - self.score[known]
+            sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
+            total, of_resample = np.split(sums, 2, axis=1)
+            variances = of_resample - total**2 / size
+        else:
+            deviations = signed_sums(terms, len(resampled))
+            variances = (squares - deviations**2 / size) * size / (size - 1)
+        # It is 0 where all terms are equal, such as those of two documents.
+        variances[variances < 1e-9 * squares] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            largest = np.nanmax(np.abs(deviations) / np.sqrt(variances), axis=1, initial=0.0)
+            return float(np.quantile(largest, CONFIDENCE))
 
 
 def length_curves(
