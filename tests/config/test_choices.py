@@ -50,7 +50,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
     target = SCORINGS[scoring or "none"] and f"nmt.layers.scoring.{SCORINGS[scoring]}"
     assert config.model.scoring == {"_target_": target}
     assert ("early_stopping" in config.callbacks) == (experiment == "rnnsearch50_long")
-    assert {"tiny": 24, "laptop": 256, "gpu": 1000, "paper": 1000}[regime] == config.model.hidden
+    assert {"tiny": 24, "laptop": 192, "gpu": 1000, "paper": 1000}[regime] == config.model.hidden
     assert bool(config.data.train.hub) == (data in ("wmt14", "multi30k"))
     assert bool(config.data.train.grammar) == (data == "grammar")
     sizes = {"tiny": (300, 300)}.get(regime) or SIZES.get(data, (30_000, 30_000))
@@ -59,7 +59,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
 
 def test_max_steps_of_each_experiment_and_regime(composer):
     composer()  # registers the OmegaConf resolvers
-    updates = {"tiny": (12, 24), "laptop": (1000, 3000), "gpu": (20_000, 60_000)}
+    updates = {"tiny": (12, 24), "laptop": (2000, 6000), "gpu": (20_000, 60_000)}
     for regime in ("tiny", "laptop", "gpu", "paper"):
         config = OmegaConf.load(conf_folder() / "regime" / f"{regime}.yaml")
         for experiment, (_, _, number) in MODELS.items():
@@ -135,8 +135,8 @@ def test_typed_values_take_precedence_over_groups(composer):
         )
     }
     assert [config.data.max_length for config in of.values()] == [50, 30, 7, 50, 50]
-    assert [config.data.batch_size for config in of.values()] == [80, 16, 5, 16, 80]
-    assert [config.model.hidden for config in of.values()] == [256, 24, 24, 1000, 1000]
+    assert [config.data.batch_size for config in of.values()] == [40, 16, 5, 16, 80]
+    assert [config.model.hidden for config in of.values()] == [192, 24, 24, 1000, 1000]
     assert of["regime=tiny size=paper model.maxout=3"].model.maxout == 3
     # The sizes of the regime override those of the built-in corpus.
     sizes = [config.tokenizer.source_size for config in of.values()]

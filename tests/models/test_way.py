@@ -9,7 +9,6 @@ from unittest.mock import Mock
 import pytest
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
 
 from nmt.config.loading import load
 from nmt.data.module import TranslationData
@@ -37,6 +36,17 @@ def parts(composer, tmp_path):
     return TranslationData(text, config), make
 
 
+class SaveSecondUpdate(pl.Callback):
+    """Writes a checkpoint after two updates."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == 2:
+            trainer.save_checkpoint(self.path)
+
+
 def fit(model, data, folder, *callbacks, path=None):
     trainer = pl.Trainer(
         accelerator="cpu",
@@ -44,6 +54,7 @@ def fit(model, data, folder, *callbacks, path=None):
         use_distributed_sampler=False,
         num_sanity_val_steps=0,
         logger=False,
+        enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=folder,
@@ -59,18 +70,18 @@ def test_resumed_run_keeps_kernels_and_graphs(graphs, parts, tmp_path, monkeypat
     data, make = parts
     fastest = Mock(return_value=Way(False, graphs))
     monkeypatch.setattr(base, "fastest_way", fastest)
-    kept = ModelCheckpoint(tmp_path, "{step}", every_n_train_steps=2, save_top_k=-1)
-    expected = fit(make(), data, tmp_path, kept)
+    path = tmp_path / "step-2.ckpt"
+    expected = fit(make(), data, tmp_path, SaveSecondUpdate(path))
     (_, medium, ways), _ = fastest.call_args
     assert len(medium[0]) == data.config.data.batch_size
     assert ways == [Way(False, True), Way(False, False)]
-    stored = torch.load(tmp_path / "step=2.ckpt", weights_only=True)["nmt"]["way"]
+    stored = torch.load(path, weights_only=True)["nmt"]["way"]
     assert stored == {"kernels": False, "graphs": graphs, "failed": False}
     fastest.return_value = Way(False, not graphs)
-    found = fit(make(), data, tmp_path / "resumed", path=tmp_path / "step=2.ckpt")
+    found = fit(make(), data, tmp_path, path=path)
     fastest.assert_called_once()
     assert all(torch.equal(found[name], weight) for name, weight in expected.items())
-    other = fit(make(), data, tmp_path / "other")
+    other = fit(make(), data, tmp_path)
     assert not all(torch.equal(other[name], weight) for name, weight in expected.items())
 
 
