@@ -100,6 +100,9 @@ def statements(records):
         numbers = f"{row['updates']:,} | {row['bleu']:.2f} | {row['brevity_penalty']:.2f} |"
         yield "performance", numbers
 
+    table = pd.read_csv(RECORDS / "bands.csv", dtype=str)
+    for cells in table.itertuples(index=False):
+        yield "degradation", f"| {' | '.join([title_of(cells[0]), *cells[1:]])} |"
     table = pd.read_csv(RECORDS / "coverage.csv", dtype=str, keep_default_na=False)
     page = (RECORDS.parent / "degradation.md").read_text(encoding="utf-8")
     for cells in table.replace("nan", "–").itertuples(index=False):
