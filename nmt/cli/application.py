@@ -27,7 +27,7 @@ from nmt.cli.composition import (
 )
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
 from nmt.cli.sweep import comparison_pages
-from nmt.config.code import find_own_code
+from nmt.config.code import append_current_folder, find_own_code
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
 from nmt.utils.environment import need, output_folder, rank
@@ -55,6 +55,10 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.argv[1:] = with_plus(options_first(sys.argv[1:]))
+            if any(
+                "pkg://" in word for word in sys.argv
+            ):  # a package with options (`hydra.searchpath`)
+                append_current_folder()
             register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""
             OmegaConf.register_new_resolver("about", lambda: about, replace=True)  # for --help

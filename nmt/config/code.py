@@ -43,8 +43,13 @@ def find_own_code(config: Any) -> None:
 
     Installed packages come first on the path, so that no file of the folder replaces one of them.
     """
-    named = user_code(config) or getattr(config, "trust", [])
-    if named and os.getcwd() not in sys.path:
+    if user_code(config) or getattr(config, "trust", []):
+        append_current_folder()
+
+
+def append_current_folder() -> None:
+    """Puts the current folder at the end of the path on which Python finds modules."""
+    if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
 

@@ -19,7 +19,7 @@ from nmt.utils.startup import PARENT, STOPPING
 Result = TypeVar("Result")
 
 POLL_S = 0.2  # seconds between checks for ranks that have died
-ENDING_S = 2  # seconds for rank 0 to report its own error after another rank has failed
+ENDING_S = 4  # seconds for rank 0 to report its own error after another rank has failed
 
 
 class RankLauncher(_SubprocessScriptLauncher):
