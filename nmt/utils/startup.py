@@ -18,7 +18,7 @@ PARENT = (
 SETTINGS = {
     # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this
     # slows the thread for which the waiting threads wait (docs/performance.md).
-    "GOMP_SPINCOUNT": "300",  # for GNU OpenMP, number of spins
+    "GOMP_SPINCOUNT": "20000",  # for GNU OpenMP, number of spins
     "KMP_BLOCKTIME": "1",  # for Intel and LLVM OpenMP, in milliseconds
     # By default, oneDNN caches kernels for 1,024 matrix products. Batches of all lengths need about twice as many.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
