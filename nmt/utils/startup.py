@@ -17,7 +17,8 @@ PARENT = (
 
 SETTINGS = {
     # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this
-    # slows the thread for which the waiting threads wait (docs/performance.md).
+    # slows the thread for which the waiting threads wait. With too few spins, threads sleep between
+    # the operations of an update, and a virtual machine wakes them slowly (docs/performance.md).
     "GOMP_SPINCOUNT": "20000",  # for GNU OpenMP, number of spins
     "KMP_BLOCKTIME": "1",  # for Intel and LLVM OpenMP, in milliseconds
     # By default, oneDNN caches kernels for 1,024 matrix products. Batches of all lengths need about twice as many.
