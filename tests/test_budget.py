@@ -27,6 +27,5 @@ def test_every_folder_has_a_budget():
 
 
 def test_configuration_keys():
-    """A name that several commands or a text share counts once."""
-    keys = {key for schema in [*SCHEMAS.values(), TextConfig] for key, _ in entries(schema)}
-    assert len(keys) <= BUDGET["keys"]
+    keys = {key for schema in SCHEMAS.values() for key, _ in entries(schema)}
+    assert len(keys) + len(list(entries(TextConfig))) <= BUDGET["keys"]
