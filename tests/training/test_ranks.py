@@ -39,6 +39,15 @@ def launch(command, **options):
     return Popen(["sh", "-c", "echo $$ > rank1; exec {program}"])
 subprocess_script.subprocess = types.SimpleNamespace(Popen=launch)
 """
+# Raises an error on rank 0 alone: rank 1 is a fork of this process.
+FIRST_RANK_FAILS = """
+import os
+fork_ranks()
+def work():
+    if "LOCAL_RANK" not in os.environ or os.environ["LOCAL_RANK"] == "0":
+        raise FileNotFoundError("no such file: x")
+before("nmt.training.callbacks:Seeds.on_train_batch_start", 3, work)
+"""
 
 
 def launch(folder: Path, program: str) -> Process:
@@ -116,9 +125,7 @@ def test_signal_ends_all_ranks_during_training(tmp_path, number, receivers, code
 @pytest.mark.slow
 def test_error_of_one_rank_is_reported_once(tmp_path):
     """Rank 0 raises the error, and rank 1 waits for it."""
-    place = "nmt.training.callbacks:Seeds.on_train_batch_start"
-    hook = f"fork_ranks()\nfail({place!r}, 3, FileNotFoundError('no such file: x'))"
-    process = start("nmt.train", *TYPED, cwd=tmp_path, hook=hook)
+    process = start("nmt.train", *TYPED, cwd=tmp_path, hook=FIRST_RANK_FAILS)
     ended = process.wait()
     assert ended.code == 1
     assert ended.err.count("Traceback") == 1
