@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import json
+import os
 import posixpath
 import re
 import zlib
 from importlib import resources
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 _IMPORT = re.compile(r"""^import \{([^}]*)\} from "(\.[\w./-]+\.mjs)";$""", re.MULTILINE)
@@ -51,10 +55,24 @@ def program(main: str) -> str:
 
 @functools.cache
 def chart_library() -> str:
-    """Returns Vega, Vega-Lite and vega-embed as one script that sets `window.vegaEmbed`."""
+    """Returns Vega, Vega-Lite and vega-embed as one script that sets `window.vegaEmbed`.
+
+    Bundling takes two seconds, so the script is kept in the user's cache folder.
+    """
     import vl_convert
 
-    return vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "nmt")
+    path = cache / f"vega-{vl_convert.__version__}.js"
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8")
+    script = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    with contextlib.suppress(OSError):  # a home that does not exist, or that cannot be written
+        cache.mkdir(parents=True, exist_ok=True)
+        # `write_atomically` would share its temporary file with other processes
+        with NamedTemporaryFile("w", encoding="utf-8", dir=cache, delete=False) as file:
+            file.write(script)
+        os.replace(file.name, path)
+    return script
 
 
 def asset(name: str) -> str:
