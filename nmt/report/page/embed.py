@@ -11,6 +11,7 @@ import posixpath
 import re
 import zlib
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -62,7 +63,7 @@ def chart_library() -> str:
     import vl_convert
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "nmt")
-    path = cache / f"vega-{vl_convert.__version__}.js"
+    path = cache / f"vega-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError):
         return path.read_text(encoding="utf-8")
     script = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
