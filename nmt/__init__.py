@@ -10,8 +10,15 @@ import sys
 # that somebody sent would replace the installed package. `nmt.config.code` adds the folder at the end
 # if the configuration names code of the user.
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-if sys.argv[:1] == ["-m"] and os.getcwd() != _OWN_FOLDER:
-    sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+if sys.argv[:1] == ["-m"]:
+    if os.getcwd() != _OWN_FOLDER:
+        sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+    # The module that runs, as in `python -m nmt.train` or `python -mnmt.train`. It may also be a module
+    # that imports nmt. A program that imports nmt keeps its handlers of signals.
+    if sys.orig_argv[-len(sys.argv)].removeprefix("-m").partition(".")[0] == "nmt":
+        from nmt.utils.startup import end_on_signals
+
+        end_on_signals()
 
 import importlib
 from types import ModuleType

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+from nmt.utils.startup import end_on_signals
+
 COMMANDS = ("train", "evaluate", "translate", "score", "compare", "prepare")
 
 
@@ -19,6 +21,7 @@ def main() -> None:
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
+        end_on_signals()
         del sys.argv[1]
         runpy.run_module(f"nmt.{name}", run_name="__main__", alter_sys=True)
     elif name == "--version":

@@ -31,7 +31,7 @@ from nmt.config.commands import TrainConfig
 from nmt.config.keys import INCIDENTAL, effect_of, flatten
 from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked
-from nmt.utils.quoting import override_key, quoted
+from nmt.utils.quoting import as_typed, override_key, quoted
 from nmt.utils.startup import PARENT
 
 log = logging.getLogger(__name__)
@@ -304,6 +304,5 @@ def summary(jobs: Sequence[Job], sweep: Path) -> str:
 def sweep_command(sweep: Path) -> str:
     """Returns the command that skips the finished jobs of this sweep and resumes the others."""
     arguments = [word for word in sys.argv[1:] if override_key(word) != "hydra.sweep.dir"]
-    return shlex.join(
-        ["python", *program()[1:], *arguments, f"hydra.sweep.dir={quoted(str(sweep))}"]
-    )
+    command = ["python", *program()[1:], *arguments, f"hydra.sweep.dir={quoted(str(sweep))}"]
+    return as_typed(shlex.join(command))

@@ -21,7 +21,7 @@ from nmt.config.keys import described, entries
 from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
 from nmt.utils.environment import rank
-from nmt.utils.errors import InputError, RunError, causes, full_disk
+from nmt.utils.errors import InputError, RunError, causes, lack_of_space
 
 COMPOSING = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError)
 NOISE = ("object_type=", "reference_type=", "full_key:", "See https://", "To append to your")
@@ -55,8 +55,8 @@ def exiting() -> Iterator[None]:
     except BrokenPipeError:  # the pipe is closed, as in `nmt translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        if full := full_disk(error):
-            _end(1, full)
+        if lack := lack_of_space(error):
+            _end(1, lack)
         traceback.print_exc()
         sys.exit(1)
 
@@ -94,10 +94,13 @@ def explain(error: BaseException, schema: type) -> str:
         if key.startswith("+systems."):
             name = key.removeprefix("+systems.")
             return f"{key}: Hydra cannot read this name; type 'systems={{{name}: {value}}}'"
-        is_list = value.startswith("[") and value.endswith("]")
-        items = value[1:-1].split(",") if is_list else [value]
-        quoted = ",".join('"' + item.replace('"', r"\"") + '"' for item in items)
-        quoted = f"[{quoted}]" if is_list else quoted
+        brackets = value[:1] + value[-1:] if value[:1] + value[-1:] in ("[]", "{}") else ""
+        items = value[1:-1].split(",") if brackets else [value]
+        parts = [item.rpartition(":") if brackets == "{}" else ("", "", item) for item in items]
+        quoted = ",".join(
+            name + colon + '"' + item.replace('"', r"\"") + '"' for name, colon, item in parts
+        )
+        quoted = brackets[:1] + quoted + brackets[1:]
         return f"{error.override}: {lines[0]}\nquote special characters twice: '{key}={quoted}'"
     if ambiguous := re.match(r"Ambiguous value for argument '([^=]+)=(.*)'", text):
         key, values = ambiguous.groups()

@@ -12,7 +12,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from nmt.utils.errors import InputError
-from nmt.utils.quoting import command_line, quoted
+from nmt.utils.quoting import as_typed, command_line, quoted
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def compare_sweep(sweep: Path) -> None:
     An error here is only logged, since the runs are complete without the page. The sweep's exit code does
     not change.
     """
-    command = command_line("compare", [f"runs=[{quoted(str(sweep))}]"])
+    command = as_typed(command_line("compare", [f"runs=[{quoted(str(sweep))}]"]))
     try:
         if any(sweep.glob("*/")):  # each started job has a subfolder
             from nmt.config.commands import CompareConfig

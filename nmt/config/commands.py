@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from nmt.config.keys import MACHINE, key
+from nmt.config.keys import MACHINE, MAX_LENGTH, MAX_RESAMPLES, key
 from nmt.config.schema import (
     Config,
     HeldOutConfig,
@@ -107,14 +107,19 @@ class CompareConfig:
         None,
         "maximum length of each bucket except the last; null: chosen from the text",
         minimum=1,
+        maximum=MAX_LENGTH,
     )
     short: int | None = key(
         None,
         "shorter length for retention (score at long divided by score at short); null: chosen from the text",
         minimum=1,
+        maximum=MAX_LENGTH,
     )
     long: int | None = key(
-        None, "longer length for retention; null: chosen from the text", minimum=2
+        None,
+        "longer length for retention; null: chosen from the text",
+        minimum=2,
+        maximum=MAX_LENGTH,
     )
     metadata: str | None = key(None, "TSV or JSONL file with a row per line of source")
     id: str | None = key(
@@ -131,7 +136,9 @@ class CompareConfig:
         "column of metadata or source with the domain of each line; adds curves by domain and domain-adjusted curves",
     )
     output: str = key("comparison", "folder for comparison.html and the tables")
-    resamples: int = key(1000, "bootstrap resamples for intervals and tests", minimum=0)
+    resamples: int = key(
+        1000, "bootstrap resamples for intervals and tests", minimum=0, maximum=MAX_RESAMPLES
+    )
     scores: Any = key(
         None,
         "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 EDGES = (10, 20, 30, 40, 50, 60)  # maximum words of each default length bucket except the last
+MAX_LENGTH = 10**9  # maximum length of a sentence or document in words or another unit
+MAX_RESAMPLES = 100_000
 CONFIDENCE = 0.95  # confidence level of the bootstrap intervals
 
 LIMITS = {
@@ -65,7 +67,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
     for name, (holds, words) in LIMITS.items():
         if name in accepts and not holds(value, accepts[name]):
             return f"must be {words} {accepts[name]}"
-    return None
+    return "must be below 2^63" if abs(value) >= 2**63 else None
 
 
 def described(entry: dataclasses.Field[Any]) -> str:

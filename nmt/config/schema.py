@@ -13,7 +13,18 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from nmt.config.keys import EDGES, LENGTH, LOCAL, MACHINE, TESTS, TRAINING, WEIGHTS, key
+from nmt.config.keys import (
+    EDGES,
+    LENGTH,
+    LOCAL,
+    MACHINE,
+    MAX_LENGTH,
+    MAX_RESAMPLES,
+    TESTS,
+    TRAINING,
+    WEIGHTS,
+    key,
+)
 
 # The text
 
@@ -237,8 +248,14 @@ class EvaluationConfig:
         None,
         f"maximum number of words in each length bucket except the last; null: {list(EDGES)}",
         minimum=1,
+        maximum=MAX_LENGTH,
     )
-    resamples: int = key(1000, "bootstrap resamples for intervals; 0: no intervals", minimum=0)
+    resamples: int = key(
+        1000,
+        "bootstrap resamples for intervals; 0: no intervals",
+        minimum=0,
+        maximum=MAX_RESAMPLES,
+    )
     train_sample: int = key(
         3000, "number of training pairs used for train.nll_per_sentence; 0: none", minimum=0
     )

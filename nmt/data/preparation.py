@@ -12,7 +12,7 @@ import importlib.metadata
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -172,14 +172,17 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:
         if folder is not None:
             for language in data.languages:
                 if raw and language not in LANGUAGES:
-                    log.warning(
-                        "%s: Moses has no rules for %r; using the English rules", key, language
-                    )
+                    _warn_without_rules(language)
             rows = write_rows(folder, TEXT, batches(), f"preparing {key}")
             if not len(rows):
                 raise InputError(f"{key}: empty corpus; none of {pairs} pairs has words")
             write_facts(folder, {"empty": pairs - len(rows), "fingerprint": fingerprint})
     return read_stored(cache, name)
+
+
+@cache
+def _warn_without_rules(language: str) -> None:
+    log.warning("data.languages: Moses has no rules for %r; using the English rules", language)
 
 
 def _tokenise(

@@ -157,9 +157,12 @@ def kernel(
     logs = np.log(words)
     if at is None:
         ratio_logs = np.log(long / short)
-        step = ratio_logs / max(1, round(ratio_logs / STEP))
+        count = round(ratio_logs / STEP)
+        step = ratio_logs / count if count else STEP
         first, last = (np.log(end / short) / step for end in (words.min(), words.max()))
         grid = np.log(short) + step * np.arange(np.ceil(first), np.floor(last) + 1)
+        if not count:  # `long` lies between two steps
+            grid = np.sort([*grid, np.log(long)])
     else:
         grid = np.log(np.asarray(at, dtype=np.float64))
 

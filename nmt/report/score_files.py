@@ -6,6 +6,7 @@ The formats are: a table with a heading (TSV, or columns separated by blanks) or
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -19,7 +20,7 @@ import pandas as pd
 from nmt.evaluation.records import in_order, read_rows
 from nmt.evaluation.scores import NO_UNK, REGISTERED
 from nmt.evaluation.scores.base import Ratio
-from nmt.report.released_files import IDS, reach
+from nmt.report.released_files import IDS, MAX_SHOWN, reach
 from nmt.report.runs import FinishedRun
 from nmt.text.lines import check_file, read_lines
 from nmt.utils.errors import InputError, first_line
@@ -27,6 +28,7 @@ from nmt.utils.errors import InputError, first_line
 COMET = re.compile(r"(.+)\tSegment (\d+)\tscore: (\S+)")
 COMET_MEAN = re.compile(r".+\tscore: \S+")
 MISSING = frozenset(["", "none", "nan", "null", "na"])  # lower case
+MAX_SCORE = 1e100  # sums of the squares of larger numbers are not finite
 LABELS = ("system", "set", *IDS)
 
 
@@ -107,10 +109,10 @@ def _number(value: Any, name: str) -> float:
     """Converts a cell to a number; a missing value is NaN."""
     if value is None or str(value).strip().lower() in MISSING:
         return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"not numbers in column {name}: {value!r}") from None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        if abs(number := float(value)) <= MAX_SCORE:
+            return number
+    raise ValueError(f"not numbers in column {name}: {str(value)[:MAX_SHOWN]!r}")
 
 
 def _is_number(value: Any) -> bool:

@@ -11,7 +11,7 @@ from nmt.config.keys import flatten
 from nmt.report.released_files import IDS, OUTPUT, REFERENCE, SOURCE, reach, read_file
 from nmt.utils.errors import InputError
 from nmt.utils.files import matching
-from nmt.utils.text import as_list
+from nmt.utils.text import as_list, as_utf_8
 
 # Parts of file names that name no system and no language; `gz` and `xz` look like language codes.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
@@ -70,7 +70,7 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
     systems: dict[str, Output] = {}
     for file, name in zip(files, distinct_names([file.name for file in files]), strict=True):
         for column in _system_columns(file) or [""]:
-            label = column or name
+            label = column or as_utf_8(name)
             if label in systems:
                 raise InputError(
                     f"systems: two files are named {label}; type systems={{NAME: FILE}}"

@@ -5,6 +5,7 @@ The output translates a test set of the runs, or a source file that has referenc
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from nmt.config.commands import CompareConfig
+from nmt.config.keys import MAX_LENGTH
 from nmt.evaluation.documents import UNITS, align, measure_documents
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
@@ -24,6 +26,7 @@ from nmt.report.line_order import first_misfit, misplaced
 from nmt.report.released_files import (
     IDS,
     LINE,
+    MAX_SHOWN,
     OUTPUT,
     REFERENCE,
     SOURCE,
@@ -41,10 +44,9 @@ from nmt.report.runs import FinishedRun
 from nmt.report.system_files import find_languages, name_systems
 from nmt.text.tokenise import UNSPACED_LANGUAGES, Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
-from nmt.utils.files import refuse_unreadable
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
-from nmt.utils.text import as_list, counted, file_name, span
+from nmt.utils.text import as_list, as_utf_8, counted, file_name, span
 
 log = logging.getLogger(__name__)
 
@@ -261,7 +263,7 @@ def read_systems(
             file = read_file(output.file, key)
             columns = [output.column] if output.column else OUTPUT
             parts, by_line = text.match(file, columns, key)
-            run.results |= {"languages": text.languages, "output": output.file}
+            run.results |= {"languages": text.languages, "output": as_utf_8(output.file)}
             if scale is not None:
                 run.scales[name] = scale
             if parts:
@@ -390,9 +392,12 @@ def _measure_lengths(
         characters = (usual if unit in UNITS else unit) == "characters"
         lengths = [count_words(text, characters) for text in sources]
     else:
-        values = _column(unit, "lengths", described)
-        with refuse_unreadable(f"lengths={unit}", f"numbers in column {unit}"):
-            lengths = [int(values[row]) for row, own in enumerate(segments) for _ in own]
+        file = _file_with(unit, described)
+        values = [
+            _length(value, f"{file.path}:{line}: {unit}")
+            for value, line in zip(file.values(unit, "lengths"), file.lines, strict=True)
+        ]
+        lengths = [values[row] for row, own in enumerate(segments) for _ in own]
     if unit not in UNITS:
         return fitting_scale(lengths, unit), lengths
     if any("document" not in record for record in records):
@@ -400,9 +405,22 @@ def _measure_lengths(
     return measure_documents([record["document"] for record in records], lengths, unit)
 
 
+def _length(value: Any, where: str) -> int:
+    """Converts a cell to a length; raises InputError that starts with `where` for any other value."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        number = float(value)
+        if number.is_integer() and 0 <= number <= MAX_LENGTH and not isinstance(value, bool):
+            return int(number)
+    shown = str(value)[:MAX_SHOWN]
+    raise InputError(f"{where} is {shown}; it must be a whole number from 0 to {MAX_LENGTH}")
+
+
 def _names(name: str, key: str, described: Sequence[ReleasedFile]) -> list[str]:
     """Reads the column that `document` or `domain` selects; every source line needs a name in it."""
-    column = [None if value is None else str(value) for value in _column(name, key, described)]
+    column = [
+        None if value is None else str(value)
+        for value in _file_with(name, described).values(name, key)
+    ]
     if empty := [n for n, value in enumerate(column, 1) if not value]:
         raise InputError(f"{key}={name}: row {empty[0]} names no {key}")
     names = [str(value) for value in column]
@@ -411,7 +429,6 @@ def _names(name: str, key: str, described: Sequence[ReleasedFile]) -> list[str]:
     return names
 
 
-def _column(name: str, key: str, described: Sequence[ReleasedFile]) -> list[Any]:
-    """Reads a column that describes the source lines, from `metadata` if it has it, else from `source`."""
-    file = next((each for each in described if each.has(name)), described[0])
-    return file.values(name, key)
+def _file_with(column: str, described: Sequence[ReleasedFile]) -> ReleasedFile:
+    """Returns `metadata` if it has the column, which describes the source lines, else `source`."""
+    return next((file for file in described if file.has(column)), described[0])

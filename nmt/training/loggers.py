@@ -44,12 +44,16 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
     for name, settings in config.logger.items():
         key = f"logger.{name}"
         given = dict(settings)
-        code = target_of(key, given)
+        code = target_of(key, given, config.logger)
         given.setdefault("save_dir", str(folder))
         if code is WandbLogger:
             disabled = os.environ.get("WANDB_MODE") == "disabled"
             if not (given.get("offline") or disabled or has_wandb_key()):
                 raise InputError(f"{key}.offline=false: {WITHOUT_KEY}, or set {key}.offline=true")
+            if given.get("offline") and given.get("log_model"):
+                raise InputError(
+                    f"{key}.log_model={given['log_model']}: uploads checkpoints; type {key}.offline=false too"
+                )
             given |= wandb_options(config, folder, given)
         elif code is TensorBoardLogger:
             if not find_spec("tensorboard"):

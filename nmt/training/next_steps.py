@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from nmt.training.outcome import rerun_command
 from nmt.training.publish import PAGE
 from nmt.training.run import Run
 from nmt.utils.environment import sweep_folder
-from nmt.utils.quoting import command_line, override_key, quoted
+from nmt.utils.quoting import as_typed, command_line, override_key, quoted
 
 COUNTERPARTS = {  # the experiment to compare with each experiment
     "rnnsearch30": "rnnencdec30",
@@ -34,7 +33,7 @@ def next_steps(run: Run) -> str:
         beside = f"{folder}-{other}"
         train = rerun_command([f"+experiment={other}", *words, f"hydra.run.dir={quoted(beside)}"])
         runs = f"runs=[{quoted(folder)},{quoted(beside)}]"
-        steps[f"compare with {other}"] = f"{_uv()}{train} && {_command('compare', [runs])}"
+        steps[f"compare with {other}"] = f"{as_typed(train)} && {_command('compare', [runs])}"
     if (page := run.folder.path / PAGE).is_file():
         steps["open the page in a browser"] = page.resolve().as_uri()
     return "\n".join(
@@ -43,12 +42,7 @@ def next_steps(run: Run) -> str:
 
 
 def _command(name: str, overrides: list[str]) -> str:
-    return _uv() + command_line(name, overrides)
-
-
-def _uv() -> str:
-    """Returns `uv run ` if this process was started by it: Python is then not on the user's path."""
-    return "uv run " if "UV" in os.environ else ""
+    return as_typed(command_line(name, overrides))
 
 
 def _short(folder: Path) -> str:

@@ -21,7 +21,7 @@ from nmt.report.result_tables import bleu_by_length
 from nmt.report.runs import FinishedRun
 from nmt.training.result_logging import log_run
 from nmt.utils.environment import rank
-from nmt.utils.errors import full_disk
+from nmt.utils.errors import lack_of_space
 from nmt.utils.progress import Stage, timed
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ def publish(
     try:
         _show(run, config, loggers, shown)
     except Exception as error:  # write results.json even if the figures or the page fail
-        full = full_disk(error)
+        lack = lack_of_space(error)
         failed = "figures, page and logging: failed%s; continuing without them"
-        log.error(failed, f" ({full})" if full else "", exc_info=None if full else error)
+        log.error(failed, f" ({lack})" if lack else "", exc_info=None if lack else error)
 
 
 def write_results(

@@ -30,7 +30,7 @@ from nmt.training.loggers import connect, make_loggers
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
-from nmt.utils.quoting import command_line, override_key, quoted
+from nmt.utils.quoting import as_typed, command_line, override_key, quoted
 from nmt.utils.text import as_list, without_home
 
 log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ def resume_command(config: Config, folder: Path) -> str:
     if trusted := user_code(config):
         overrides.append(f"trust=[{','.join(trusted)}]")
     overrides += [f"{key}={quoted(value)}" for key, value in outside(config, folder).items()]
-    return command_line("train", overrides)
+    return as_typed(command_line("train", overrides))
 
 
 def refuse_outside(

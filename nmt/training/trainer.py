@@ -6,7 +6,7 @@ import difflib
 import inspect
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -123,7 +123,7 @@ def make_callbacks(named: Mapping[str, Any], folder: Path) -> list[pl.Callback]:
         given = dict(settings)
         if given.get("monitor"):
             given.setdefault("mode", mode(given["monitor"]))
-        code = target_of(f"callbacks.{name}", given)
+        code = target_of(f"callbacks.{name}", given, named)
         if isinstance(code, type) and issubclass(code, ModelCheckpoint):
             several = given.get("save_top_k", 1) != 1
             given = (
@@ -153,13 +153,24 @@ def mode(metric: str) -> str:
     return "max" if name in REGISTERED and REGISTERED[name].higher_is_better else "min"
 
 
-def target_of(key: str, settings: Mapping[str, Any]) -> Any:
+def target_of(key: str, settings: Mapping[str, Any], others: Iterable[str] = ()) -> Any:
     """Returns the class or function that a section of the configuration names in `_target_`.
+
+    Args:
+        key: dotted key of the section.
+        settings: the section.
+        others: names of all entries of the section's parent, if users may add entries.
 
     Raises:
         InputError: if `_target_` is missing or names an object that does not exist.
     """
     target = settings.get("_target_")
+    group, _, name = key.rpartition(".")
+    if not target and (known := [f"{group}.{other}" for other in others if other != name]):
+        raise InputError(
+            f"{key}: there are {' and '.join(known)}; to add {name}, type {group}={name} if --help lists "
+            f"it, or +{key}._target_=CLASS"
+        )
     if not target:
         raise InputError(f"{key}: `_target_` is missing; add +{key}._target_=…")
     with errors_naming(f"{key}._target_={target}"):

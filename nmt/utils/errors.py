@@ -3,9 +3,14 @@
 import contextlib
 import errno
 import os
+import re
 import signal
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
+
+# Message of torch (for CPU tensors), of the operating system, and of a killed DataLoader worker
+_NO_MEMORY = re.compile("(can't|Cannot) allocate memory|worker .* killed by signal: Killed")
 
 
 class InputError(Exception):
@@ -27,11 +32,18 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def full_disk(error: BaseException) -> str | None:
-    """Returns the file and the reason if the error was caused by a full disk or quota, otherwise None."""
+def lack_of_space(error: BaseException) -> str | None:
+    """Returns one line if a full disk, a quota or a lack of memory caused the error, otherwise None."""
     for each in causes(error):
         if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT):
             return ": ".join(filter(None, (each.filename, each.strerror)))
+        if isinstance(each, BrokenProcessPool):
+            return (
+                "a worker process was killed, probably because memory ran out; close other programs, or set "
+                "OMP_NUM_THREADS=1 to work without worker processes"
+            )
+        if isinstance(each, MemoryError) or _NO_MEMORY.search(str(each)):
+            return f"memory ran out ({first_line(each)}); close other programs, or choose smaller sizes"
     return None
 
 

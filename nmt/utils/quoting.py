@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable
@@ -35,3 +36,8 @@ def quoted(value: str) -> str:
 def command_line(name: str, overrides: Iterable[str]) -> str:
     """Returns `python -m nmt.<name>` with its overrides, quoted for a shell."""
     return shlex.join(["python", "-m", f"nmt.{name}", *overrides])
+
+
+def as_typed(command: str) -> str:
+    """Adds `uv run ` to a command for the user if uv started this process: Python is then not on the user's path."""
+    return f"uv run {command}" if "UV" in os.environ else command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 # direction of text. The joiners U+200C and U+200D are not included, because words of some scripts contain them.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-MAX_STEM = 200  # maximum length of a file name without its extension
+MAX_STEM_BYTES = 200  # maximum length of a file name without its extension, in UTF-8
 
 
 def printable(text: str) -> str:
@@ -68,6 +69,16 @@ def as_list(values: Any) -> list[Any]:
     return [values] if single else list(values)
 
 
+def as_utf_8(path: str) -> str:
+    r"""Replaces each byte of a path that is not UTF-8 by U+FFFD, so that the path can be written to files.
+
+    >>> as_utf_8("système.fr"), as_utf_8("syst\udce8me.fr")
+    ('système.fr', 'syst\ufffdme.fr')
+    """
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def file_name(text: str) -> str:
     """Converts a text to a file name; all characters except letters, digits, dots and dashes become `_`."""
-    return re.sub(r"[^\w.-]", "_", text[:MAX_STEM]) or "_"
+    name = re.sub(r"[^\w.-]", "_", text)
+    return name.encode()[:MAX_STEM_BYTES].decode("utf-8", "ignore") or "_"

@@ -57,6 +57,14 @@ def test_a_line_over_log_length_is_found_whatever_the_lengths():
     assert {10, 50} <= set(curve.lengths.round(9).tolist())
 
 
+@pytest.mark.parametrize(("short", "long"), [(10**6, 10**6 + 5), (1, 10**9), (10**9 - 1, 10**9)])
+def test_the_number_of_points_is_bounded_for_all_lengths(short, long):
+    lengths = [1, 10**9, *[10**6] * 100]
+    points = kernel(lengths, short=short, long=long, fewest=0).lengths
+    assert len(points) < 300
+    assert np.isclose(points[:, None], [short, long], rtol=1e-9).any(axis=0).all()
+
+
 def test_the_weights_are_a_gaussian_about_the_length():
     lengths = np.repeat(np.arange(1, 121), 30)
     of = kernel(lengths)

@@ -37,6 +37,12 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("translate checkpoint=x beam=5", "beam: no such key; type search.beam_size=NUMBER"),
         ("train evaluation.edges=[20,10]", "evaluation.edges=[20, 10]: must be increasing"),
         ("compare runs=[x&y,z]", """quote special characters twice: 'runs=["x&y","z"]'"""),
+        ("compare systems={a:x&y}", """quote special characters twice: 'systems={a:"x&y"}'"""),
+        ("compare long=1000000001", "long=1000000001: must be at most 1000000000"),
+        (
+            "train data.pool=99999999999999999999",
+            "data.pool=99999999999999999999: must be below 2^63",
+        ),
         ("train seeed=1", "did you mean seed?"),
         ("train +foo=1", "foo: no such key"),
         ("train quite.another=5", "quite.another: no such key"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from nmt.report.released_files import OUTPUT as OUTPUTS
 from nmt.report.released_files import read_file
 from nmt.report.system_files import find_languages
 from nmt.report.systems import read_systems
+from nmt.report.write import write_comparison
 from nmt.utils.errors import InputError
 from tests.helpers.run_folders import make_run
 
@@ -164,7 +166,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"lengths": "chars"}, "no column chars"),
         (
             {"source": "grades.jsonl", "lengths": "grade", "languages": ["de", "en"]},
-            "numbers in column grade",
+            "grade is .*; it must be a whole number",
         ),
         ({"domain": "kind"}, "no column kind"),
         ({"source": None}, "reference: describes a text of source=FILE"),
@@ -425,6 +427,39 @@ def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
     assert found.runs[0].translations("t")[0]["length"] == 15
     assert "characters per" not in result_tables.retention_table(found, "t").markdown()
     assert "Scores by number of characters" in result_tables.lengths_table(found, "t").notes[0]
+
+
+@pytest.mark.parametrize("length", [10**18, 10**400, -5, 3.7, "x", True, None])
+def test_a_length_must_be_a_whole_number(news: dict[str, Any], tmp_path: Path, length: Any) -> None:
+    rows = [{"n": 7.0} for _ in range(len(Path(news["source"]).read_text().splitlines()))]
+    rows[2]["n"] = length
+    metadata = write(tmp_path / "m.jsonl", rows)
+    config = CompareConfig(
+        **news | {"metadata": metadata, "document": None, "domain": None, "lengths": "n"}
+    )
+    with pytest.raises(
+        InputError, match=r"m\.jsonl:3: n is .*must be a whole number from 0 to 10{9}$"
+    ):
+        read_systems(config, [])
+
+
+@pytest.mark.parametrize("name", [b"syst\xe8me.de", b"x" * 237 + b".de"])
+def test_a_system_file_may_have_any_name(news: dict[str, Any], tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    file = folder / os.fsdecode(name)
+    file.write_text((tmp_path / "good.de").read_text())
+    found = build_comparison(CompareConfig(**news | {"systems": [f"{folder}/*"]}))
+    write_comparison(found, tmp_path / "page", figures=["pdf"])
+    assert found.runs[0].label == name[:-3].decode("utf-8", "replace")
+    assert found.runs[0].label in (tmp_path / "page/comparison.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("number", [10**400, "1e400", "-inf"])
+def test_a_score_must_be_finite(text: dict[str, Any], tmp_path: Path, number: Any) -> None:
+    file = write(tmp_path / "q.jsonl", [{"system": "mine", "q": each} for each in (1, number, 2)])
+    with pytest.raises(InputError, match=r"scores\.q=.*: not numbers in column q: '"):
+        build_comparison(CompareConfig(**text, scores={"q": file}))
 
 
 def test_a_note_counts_outputs_that_equal_their_source(

@@ -12,7 +12,7 @@ import torch
 
 from nmt.data.cache import filling, write_rows
 from nmt.training.checkpoint_io import AtomicCheckpointIO
-from nmt.utils.errors import RunError, full_disk
+from nmt.utils.errors import RunError, lack_of_space
 from nmt.utils.files import write_atomically
 
 NEW_USER, NEW_MOUNTS = 0x10000000, 0x20000  # flags of unshare(2)
@@ -78,7 +78,7 @@ def _write_until_full(disk):
         writer.save_checkpoint(content(3, large=large), last)
     with pytest.raises(OSError, match="No space left on device") as caught:
         write_atomically(best, lambda stream: torch.save(large, stream))
-    assert full_disk(caught.value) == f"{best}: No space left on device"
+    assert lack_of_space(caught.value) == f"{best}: No space left on device"
     rows = [pa.record_batch({"n": list(range(1 << 14))})]
     said = pytest.raises(RunError, match=rf"^data\.cache={disk}: .*No space left on device")
     with said, filling(disk, "text") as folder:

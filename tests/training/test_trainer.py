@@ -64,7 +64,10 @@ def test_trainer_gets_lightnings_arguments(composer, tmp_path):
         ("trainer.log_every_n_steps=0", r"trainer\.log_every_n_steps=0: must be at least 1"),
         ("trainer.precision=17", r"trainer: "),
         ("trainer.accumulate_grad_batches=4", r"trainer\.val_check_interval=6: must be a multiple"),
-        ("+callbacks.mine.decay=1", r"callbacks\.mine: `_target_` is missing"),
+        (
+            "+callbacks.model_checkpoint.monitor=valid/bleu",
+            r"callbacks\.model_checkpoint: there are callbacks\.best and callbacks\.last; to add",
+        ),
         ("+callbacks.mine._target_=nowhere.Mine", r"callbacks\.mine\._target_=nowhere\.Mine: "),
         ("+callbacks.mine._target_=torch.nn.Identity", r".*: not a Callback"),
     ],
@@ -145,6 +148,10 @@ def test_wandb_online_without_a_key_is_refused(composer, tmp_path, monkeypatch):
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with pytest.raises(InputError, match=r"logger\.wandb\.offline=false: W&B has no key here"):
         make_loggers(load(composer(*TYPED, "logger.wandb.offline=false")), tmp_path)
+    with pytest.raises(
+        InputError, match=r"logger\.wandb\.log_model=all: uploads checkpoints; type"
+    ):
+        make_loggers(load(composer(*TYPED, "+logger.wandb.log_model=all")), tmp_path)
 
 
 def test_seeds_differ_by_batch_and_rank():

@@ -1,13 +1,17 @@
 """`map_in_processes`."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 
+from nmt.cli.errors import exiting
+from nmt.data import cache
 from nmt.utils.processes import map_in_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux alone")
@@ -33,6 +37,34 @@ def test_map_in_processes_runs_one_item_here(two_cores, count):
 def test_map_in_processes_raises_worker_errors(two_cores):
     with pytest.raises(ZeroDivisionError):
         [*map_in_processes(lambda item: 1 / item, [1, 0, 1], 9999)]
+
+
+def end_worker(item: int) -> None:
+    """Kills the process, as the system does if memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def map_text(monkeypatch):
+    monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
+    list(cache.map_chunks(end_worker, range(100)))
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda _: [*map_in_processes(end_worker, range(4), 9999)],
+        map_text,
+        lambda _: torch.empty(1 << 60),
+        lambda _: bytearray(1 << 60),
+    ],
+)
+def test_lack_of_memory_ends_a_command_with_one_line(two_cores, monkeypatch, capsys, fail):
+    with pytest.raises(SystemExit) as ended, exiting():
+        fail(monkeypatch)
+    assert ended.value.code == 1
+    assert re.fullmatch(
+        r"nmt: .*memory ran out.*; close other programs, or .*\n", capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import ROOT
 from tests.helpers.processes import wait_until_gone
 
 CHILD = """
@@ -50,21 +51,39 @@ def with_python_handler() -> None:
 
 
 def test_a_signal_ends_a_command_that_is_still_importing():
-    command = [sys.executable, "-m", "nmt.train"]
+    """Signals get their default action before the first import of Hydra."""
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=with_python_handler
+        [sys.executable, "-X", "importtime", "-m", "nmt.train"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=with_python_handler,
     )
     wait_until(lambda: handled(process.pid))  # Python has installed its own handler
     wait_until(lambda: not handled(process.pid))
     process.send_signal(signal.SIGINT)
-    assert process.communicate() == (None, b"")
+    _, imported = process.communicate()
+    assert "nmt.utils.startup" in imported
+    assert not re.search(r"Traceback|nmt\.cli\.application", imported)
     assert process.returncode == -signal.SIGINT
 
 
-def test_an_import_leaves_the_handlers_alone():
-    code = "import signal, nmt.cli; print(signal.getsignal(signal.SIGINT).__name__)"
+@pytest.mark.parametrize(
+    "arguments", [("-m", "mine.program"), ("-m", "mine"), ("mine/program.py",)]
+)
+def test_a_program_that_imports_nmt_keeps_its_handlers(tmp_path, arguments):
+    code = "import signal, nmt.cli.application; print(signal.getsignal(signal.SIGINT).__name__)"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/__init__.py").write_text("import nmt")
+    for name in ("program", "__main__"):
+        (tmp_path / f"mine/{name}.py").write_text(code)
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=with_python_handler
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        preexec_fn=with_python_handler,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}"},
     )
     assert out.stdout == "default_int_handler\n", out.stderr
 
