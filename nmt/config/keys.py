@@ -67,7 +67,7 @@ def problem(value: Any, accepts: Mapping[str, Any]) -> str | None:
     for name, (holds, words) in LIMITS.items():
         if name in accepts and not holds(value, accepts[name]):
             return f"must be {words} {accepts[name]}"
-    return "must be below 2^63" if abs(value) >= 2**63 else None
+    return "must be below 2^63" if isinstance(value, int) and abs(value) >= 2**63 else None
 
 
 def described(entry: dataclasses.Field[Any]) -> str:

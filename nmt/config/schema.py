@@ -90,11 +90,6 @@ class DataConfig(HeldOutConfig):
         "maximum tokens per update (number of pairs times length of the longest sentence); replaces batch_size",
         minimum=1,
     )
-    pool: int = key(
-        20,
-        "batches per pool: the pairs of a pool are sorted by length, then cut into batches",
-        minimum=1,
-    )
     reverse_source: bool = key(
         False,
         "the encoder reads the source from last to first word; alignments keep the order of the text",
@@ -112,7 +107,6 @@ class TokenizerConfig:
     )
     source_size: int = key(30000, "source vocabulary size", minimum=1)
     target_size: int = key(30000, "target vocabulary size", minimum=1)
-    joint: bool = key(False, "both languages share one vocabulary, of size source_size")
 
 
 # The model and its training

@@ -43,8 +43,7 @@ class TranslationData(pl.LightningDataModule):
         self.schedule = TrainingSchedule(
             prepared.train.sizes,
             data.batch_tokens or min(data.batch_size, pairs),
-            data.pool,
-            config.seed,
+            seed=config.seed,
             by_tokens=data.batch_tokens is not None,
         )
 

@@ -222,7 +222,7 @@ def training_pairs(
     text: Stored, data: DataConfig, tokenizer: TokenizerConfig, given: Vocabularies | None
 ) -> Pairs:
     """Encodes the training pairs with given or newly learnt vocabularies."""
-    sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size, tokenizer.joint]
+    sizes = [tokenizer.kind, tokenizer.source_size, tokenizer.target_size]
     settings = [vocabulary.state() for vocabulary in given] if given else sizes
     version = importlib.metadata.version("tokenizers")
     fingerprint = digest(PAIRS_FORMAT, text.facts["fingerprint"], settings, version)
@@ -257,18 +257,15 @@ def _learn(rows: pa.Table, tokenizer: TokenizerConfig) -> tuple[Vocabularies, di
     """Learns the vocabularies of both sides, and counts the distinct words of each side."""
     types = {}
 
-    def learn(sides: Sequence[str], size: int) -> Vocabulary:
-        batches = ((side, batch) for side in sides for batch in rows.to_batches())
-        sentences = (line for side, batch in batches for line in batch.column(side).to_pylist())
+    def learn(side: str, size: int) -> Vocabulary:
+        sentences = (line for batch in rows.to_batches() for line in batch.column(side).to_pylist())
         if tokenizer.kind == BpeVocabulary.kind:
             return BpeVocabulary.learn(sentences, size)
         words = rank_words(sentences)
-        types.update({f"{side}_types": len(words) for side in sides})
+        types[f"{side}_types"] = len(words)
         return WordVocabulary(words[:size])
 
     log.info("learning vocabularies")
-    if tokenizer.joint:
-        joint = learn(SIDES, tokenizer.source_size)
-        return (joint, joint), types
-    source = learn(SIDES[:1], tokenizer.source_size)
-    return (source, learn(SIDES[1:], tokenizer.target_size)), types
+    sizes = (tokenizer.source_size, tokenizer.target_size)
+    source, target = map(learn, SIDES, sizes)
+    return (source, target), types

@@ -97,7 +97,7 @@ def test_regime_paper_has_the_settings_of_the_paper(composer):
     assert sizes == [1000, 620, 1000, 500]
     assert (config.tokenizer.source_size, config.tokenizer.target_size) == (30_000, 30_000)
     data = config.data
-    assert (data.batch_size, data.pool) == (80, 20)
+    assert data.batch_size == 80
     rule = config.optimizer
     assert (rule._target_, rule.lr) == ("torch.optim.Adadelta", 1.0)
     assert rule.options == {"rho": 0.95, "eps": 1e-6}

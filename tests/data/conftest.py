@@ -47,7 +47,6 @@ def config(tmp_path: Path, write: Callable[[str, list[str]], str]) -> Config:
     config.data.test = {"mine": lines["test"]}
     config.data.cache = str(tmp_path / "cache")
     config.data.batch_size = 6
-    config.data.pool = 3
     config.data.workers = 0
     config.tokenizer.source_size = 7
     config.tokenizer.target_size = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,6 +80,14 @@ def test_resumed_loader_continues_with_the_same_batches(
     assert [step for step, _ in first.validated + second.validated] == [
         step for step, _ in whole.validated
     ]
+
+
+def test_batch_size_is_limited_to_the_number_of_pairs(config: Config, caplog: Any) -> None:
+    config.data.batch_size = 10**9
+    data = TranslationData(prepare(config.data, config.tokenizer), config)
+    pairs = len(data.prepared.train)
+    assert f"data.batch_size=1000000000: each update uses all {pairs} pairs" in caplog.text
+    assert sorted(data.schedule.rows(0)) == list(range(pairs))
 
 
 def test_validation_has_each_pair_once(config: Config, tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("compare systems={a:x&y}", """quote special characters twice: 'systems={a:"x&y"}'"""),
         ("compare long=1000000001", "long=1000000001: must be at most 1000000000"),
         (
-            "train data.pool=99999999999999999999",
-            "data.pool=99999999999999999999: must be below 2^63",
+            "train +data.train.skip=99999999999999999999",
+            "data.train.skip=99999999999999999999: must be below 2^63",
         ),
         ("train seeed=1", "did you mean seed?"),
         ("train +foo=1", "foo: no such key"),
@@ -107,6 +107,7 @@ def test_refuses_wrong_keys_and_types(check, typed, named):
             "prepare --config-dir {folder} data=mine",
             "data.languages=[False, en]: YAML reads no, off",
         ),
+        ("compare runs=[nowhere] output=run/figures", "run is a run; choose another folder"),
         ("score checkpoint=x.ckpt source=a target=b", "source: no such file: /"),
     ],
 )
@@ -114,6 +115,8 @@ def test_refuses_wrong_values_files_and_options(program, typed, named):
     (program.folder / "x.ckpt").write_text("not a checkpoint")
     (program.folder / "stored.yaml").write_text("seed: 1\n")
     (program.folder / "data").mkdir(exist_ok=True)
+    (program.folder / "run").mkdir(exist_ok=True)
+    (program.folder / "run/results.json").write_text("{}")
     (program.folder / "data/mine.yaml").write_text("title: mine\nlanguages: [no, en]\n")
     command, *words = typed.format(folder=program.folder).split()
     ended = program(command, *words)
