@@ -19,8 +19,13 @@ def main(composed: EvaluateConfig) -> None:
     from nmt.inference.held_out import evaluate, held_out_splits, read_sets
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
-    from nmt.training.outcome import describe_model, describe_run, stored_outcome
-    from nmt.training.publish import publish, write_results
+    from nmt.training.outcome import (
+        describe_model,
+        describe_run,
+        stored_outcome,
+        write_results,
+    )
+    from nmt.training.publish import publish
     from nmt.training.ranks import on_every_rank
     from nmt.training.run import make_evaluation_run
     from nmt.training.trainer import make_trainer
@@ -38,9 +43,9 @@ def main(composed: EvaluateConfig) -> None:
             lambda: evaluate(model, sets, run.folder.path),
         )
         export_live(model, run.folder.path)
-        about = describe_run(run, **stored_outcome(run), **describe_model(model))
+        about = describe_run(run, evaluated, **stored_outcome(run), **describe_model(model))
         publish(run.folder.path, run.config, about, evaluated, run.loggers)
-        write_results(run.folder.path, run.config, about, evaluated)
+        write_results(run.folder.path, about)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def main(composed: TrainConfig) -> float | None:
     with preparing(composed):
         from nmt.inference.held_out import evaluate, read_sets
         from nmt.training.fit import Training
-        from nmt.training.outcome import describe_model, describe_run
+        from nmt.training.outcome import describe_model, describe_run, write_results
         from nmt.training.ranks import on_every_rank
         from nmt.training.run import make_training_run
 
@@ -50,14 +50,16 @@ def main(composed: TrainConfig) -> float | None:
         # What only the end of a run needs is imported here, so that the training starts earlier.
         from nmt.inference.live_export import export_live
         from nmt.training.next_steps import next_steps
-        from nmt.training.publish import publish, write_results
+        from nmt.training.publish import publish
 
         export_live(model, run.folder.path)
         objective = training.best_score()
-        describe = partial(describe_run, run, objective=objective, **describe_model(model))
+        describe = partial(
+            describe_run, run, evaluated, objective=objective, **describe_model(model)
+        )
         publish(run.folder.path, run.config, describe(**outcome), evaluated, run.loggers)
         outcome = training.complete(model, outcome)
-        write_results(run.folder.path, run.config, describe(**outcome), evaluated)
+        write_results(run.folder.path, describe(**outcome))
         if rank() == 0 and (steps := next_steps(run)):
             log.info("%s", steps)
         return objective

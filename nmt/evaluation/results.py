@@ -1,6 +1,6 @@
-"""Reads and writes results.json, which describes a run; the scores of the run are in scores.csv.
+"""Reads results.json, which describes a run; the scores of the run are in scores.csv.
 
-The file is written atomically, after all other files. So a run with a results.json is complete.
+`nmt.training.outcome` writes the file atomically, after all other files. So a run with a results.json is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.utils.files import refuse_unreadable, write_json
+from nmt.utils.files import refuse_unreadable
 
 FILE = "results.json"
 
@@ -60,11 +60,6 @@ def as_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def write(folder: str | Path, content: Mapping[str, Any]) -> None:
-    """Writes results.json into a run folder atomically."""
-    write_json(Path(folder) / FILE, as_json(content))
 
 
 def read(folder: str | Path) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""The entries of results.json about a run: its training, command, model and versions."""
+"""Describes a run (its training, command, model, versions and scores), and writes results.json."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,19 @@ from hydra.core.hydra_config import HydraConfig
 from nmt.config.commands import INITIAL_CHECKPOINT as INITIAL
 from nmt.config.schema import class_name, scoring_of, to_containers
 from nmt.evaluation import results
+from nmt.evaluation.scores import choose_scores
+from nmt.inference.held_out import Evaluated
 from nmt.inference.model import Model
 from nmt.models.checkpoint import Checkpoint
 from nmt.report.runs import FinishedRun
 from nmt.training.run import Run
 from nmt.utils.devices import name_of, processor
-from nmt.utils.files import sha256
+from nmt.utils.environment import rank
+from nmt.utils.files import sha256, write_json
 from nmt.utils.quoting import command_line, override_key
 from nmt.utils.text import without_home
+
+log = logging.getLogger(__name__)
 
 
 def stored_outcome(run: Run) -> dict[str, Any]:
@@ -60,16 +66,20 @@ def describe_initial(run: Run) -> dict[str, Any] | None:
     return {**path_and_hash(run.initial), "configuration": configuration}
 
 
-def describe_run(run: Run, **described: Any) -> dict[str, Any]:
-    """Returns the content of results.json, without the scores.
+def describe_run(run: Run, evaluated: Evaluated, **described: Any) -> dict[str, Any]:
+    """Returns the content of results.json.
 
     Args:
         run: the run.
+        evaluated: the result of `nmt.inference.held_out.evaluate`, whose scores are described. Their values are in
+            scores.csv.
         described: entries about the training (see `Training.finish`) and about the model (see
             `describe_model`).
     """
     config = run.config
-    return {
+    present = {row["score"] for row in evaluated.scores}
+    chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
+    content: dict[str, Any] = {
         "name": config.name,
         "experiment": config.experiment,
         "regime": config.regime,
@@ -82,7 +92,16 @@ def describe_run(run: Run, **described: Any) -> dict[str, Any]:
         "text": run.text and run.text.identified(),
         "versions": results.versions(),
         **described,
+        "scores": {score.key: score.description() for score in chosen if score.key in present},
     }
+    return dict(results.as_json(content))
+
+
+def write_results(folder: Path, content: dict[str, Any]) -> None:
+    """Writes results.json, on rank 0 only. This file marks the run as finished, so it is written last."""
+    if rank() == 0:
+        write_json(folder / results.FILE, content)
+        log.info("results: %s", folder)
 
 
 def describe_model(model: Model) -> dict[str, Any]:

@@ -1,17 +1,15 @@
-"""Finishes a run: builds the HTML page, draws figures, logs the results, and writes results.json last."""
+"""Finishes a run: writes the scores, builds the HTML page, draws figures and logs the results."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pytorch_lightning.loggers import Logger
 
 from nmt.config.schema import Config
-from nmt.evaluation import results
-from nmt.evaluation.scores import choose_scores
 from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
@@ -32,7 +30,7 @@ PAGE = "report.html"
 def publish(
     folder: Path,
     config: Config,
-    about: Mapping[str, Any],
+    about: dict[str, Any],
     evaluated: Evaluated,
     loggers: Sequence[Logger] = (),
 ) -> None:
@@ -41,7 +39,7 @@ def publish(
     Args:
         folder: run folder.
         config: configuration of the run.
-        about: the content of results.json so far.
+        about: the content of results.json (`describe_run`).
         evaluated: the result of `nmt.inference.held_out.evaluate`.
         loggers: loggers that get the results.
     """
@@ -52,7 +50,7 @@ def publish(
     write_scores(folder, table)
     run = FinishedRun(
         config.name,
-        _content(config, about, evaluated),
+        about,
         folder,
         records=evaluated.translations,
         kept=evaluated.alignments,
@@ -64,25 +62,6 @@ def publish(
         lack = lack_of_space(error)
         failed = "figures, page and logging: failed%s; continuing without them"
         log.error(failed, f" ({lack})" if lack else "", exc_info=None if lack else error)
-
-
-def write_results(
-    folder: Path, config: Config, about: Mapping[str, Any], evaluated: Evaluated
-) -> None:
-    """Writes results.json, on rank 0 only. This file marks the run as finished, so it is written last."""
-    if rank():
-        return
-    results.write(folder, _content(config, about, evaluated))
-    log.info("results: %s", folder)
-
-
-def _content(config: Config, about: Mapping[str, Any], evaluated: Evaluated) -> dict[str, Any]:
-    """Adds the descriptions of the scores to the content of results.json."""
-    present = {row["score"] for row in evaluated.scores}
-    chosen = choose_scores(config.evaluation.scores, language=config.data.languages[1])
-    described = {score.key: score.description() for score in chosen if score.key in present}
-    content: dict[str, Any] = results.as_json({**about, "scores": described})
-    return content
 
 
 def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bool) -> None:

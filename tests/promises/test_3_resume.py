@@ -39,10 +39,11 @@ SAVE = "nmt.training.checkpoint_io:AtomicCheckpointIO.save_checkpoint"
 VALIDATED = "nmt.models.base:Translator.on_validation_epoch_end"
 NO_RESULTS = """
 from nmt.inference import held_out
-from nmt.training import publish
+from nmt.training import outcome, publish
 
 held_out.evaluate = lambda *arguments: []
-publish.publish = publish.write_results = lambda *arguments: None
+outcome.describe_run = lambda *arguments, **entries: None
+publish.publish = outcome.write_results = lambda *arguments: None
 """
 
 
@@ -152,7 +153,7 @@ def test_moved_run_resumes_after_a_signal(whole, number):
                 (signal.SIGTERM, "torch:save"),
                 (signal.SIGINT, "nmt.inference.held_out:evaluate"),
                 (signal.SIGUSR1, "nmt.training.publish:write_scores"),
-                (signal.SIGINT, "nmt.evaluation.results:write"),
+                (signal.SIGINT, "nmt.training.outcome:write_json"),
             )
         ),
     ],

@@ -62,7 +62,7 @@ def test_refuses_a_second_command_in_a_run_folder(program):
 def test_results_json_is_written_last(program):
     """If a run is killed before its last write, only results.json is missing."""
     typed = (*TYPED, "hydra.run.dir=cut")
-    hook = "kill('nmt.evaluation.results:write', 1)"
+    hook = "kill('nmt.training.outcome:write_json', 1)"
     killed = program("train", *typed, hook=hook, figures=False)
     assert killed.code == -signal.SIGKILL
     folder = program.folder / "cut"
