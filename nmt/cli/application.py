@@ -6,6 +6,7 @@ import functools
 import inspect
 import io
 import logging
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from nmt.config.loading import load
 from nmt.utils.environment import need, output_folder, rank
 from nmt.utils.errors import InputError
 from nmt.utils.files import locked
+from nmt.utils.processes import follow_parent
 from nmt.utils.startup import end_on_signals, set_up_process
 
 log = logging.getLogger(__name__)
@@ -85,6 +87,10 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
         nonlocal started
         # Handle the errors of a single run here, before Hydra adds its own lines to the message.
         single = HydraConfig.get().mode is RunMode.RUN
+        if (
+            multiprocessing.parent_process()
+        ):  # a job in a worker process, with `hydra/launcher=joblib`
+            follow_parent()
         own_folder = rank() == 0 and name in WITH_FOLDER
         kept = keeping_folder(output_folder()) if own_folder else nullcontext()
         with exiting() if single else nullcontext(), kept:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -17,7 +16,16 @@ from hydra_plugins.nmt_process_launcher.launcher import text_has_changed
 from nmt.config.loading import load
 from nmt.data.preparation import prepare
 from nmt.utils.errors import describe_exit
-from tests.helpers.processes import TINY, Ended, Process, run, start
+from tests.helpers.processes import (
+    LONGEST_S,
+    TINY,
+    Ended,
+    Process,
+    descendants,
+    run,
+    start,
+    wait_until_gone,
+)
 
 APP = """
 import json, os, sys, time
@@ -268,20 +276,34 @@ def test_job_ends_with_its_sweep(app, number):
     job = int((app.folder / "s/0/started").read_text())
     process.send_signal(number)
     process.wait()
-    end = time.monotonic() + 3
-    while is_running(job):
-        assert time.monotonic() < end, "the job runs on"
-        time.sleep(0.02)
+    wait_until_gone([job], 3)
     assert app.results() == {}
 
 
-def is_running(process: int) -> bool:
-    """Whether a process exists; a zombie, which waits for its parent to read its exit code, does not count."""
-    try:
-        os.kill(process, 0)
-        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (ProcessLookupError, FileNotFoundError):
-        return False
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_parallel_jobs_end_with_their_sweep(tmp_path, number):
+    """The launcher joblib runs jobs in processes of its own, which would train on without the sweep."""
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="extra sweeps is missing")
+    sweep = (
+        "-m",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
+        "hydra.sweep.dir=s",
+        "seed=1,2",
+    )
+    typed = ("+experiment=rnnsearch50", *TINY, "trainer.max_steps=100000")
+    process = start("nmt.train", *sweep, *typed, cwd=tmp_path)
+    checkpoints = [tmp_path / f"s/{n}/checkpoints/last.ckpt" for n in (0, 1)]
+    end = time.monotonic() + LONGEST_S
+    while not all(path.exists() for path in checkpoints):
+        assert time.monotonic() < end, "the jobs do not train"
+        time.sleep(0.1)
+    pids = [*process.pids, *descendants(process.pids[0])]
+    assert len(pids) > 2
+    process.send_signal(number)
+    assert process.wait().code == -number
+    wait_until_gone(pids, 3)
 
 
 @pytest.mark.slow
