@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+import signal
 import subprocess
 import sys
 
@@ -72,6 +73,18 @@ def test_nmt_without_a_command_lists_the_commands(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         dispatcher.main()
     assert ended.value.code == 2
+
+
+def test_list_of_commands_may_be_cut_short_by_a_pipe():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nmt", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    process.stdout.close()  # as `| head -1` does
+    assert process.stderr.read() == b""
+    assert process.wait() == -signal.SIGPIPE
 
 
 SLURM = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "2"}

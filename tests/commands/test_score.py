@@ -66,12 +66,16 @@ def test_attention_weights_can_be_replaced(program, folder, typed, tmp_path):
     assert f"checkpoint={fixed}: cannot replace the weights" in last_line(ended.err)
 
 
-def test_refuses_files_of_different_length(program, folder, typed, tmp_path):
+def test_refuses_files_that_do_not_fit_and_long_lines(program, folder, typed, tmp_path):
     (tmp_path / "short").write_text("le\n")
     named = f"checkpoint={folder}/1.ckpt"
     ended = program("score", named, typed[0], f"target={tmp_path}/short")
     assert (ended.code, ended.out) == (2, "")
     assert f"{folder}/some.en has 3, {tmp_path}/short has 1 lines" in last_line(ended.err)
+    (tmp_path / "long").write_text(f"le\n{'a ' * 5001}\nle\n")
+    ended = program("score", named, typed[0], f"target={tmp_path}/long")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{tmp_path}/long:2: 5,001 words; a line may have 5,000" in last_line(ended.err)
     ended = program("score", named, typed[0], "target=nowhere")
     assert ended.code == 2
     assert "target: no such file: /" in last_line(ended.err)

@@ -32,14 +32,14 @@ def all_scores(counts):
     return {key: float(REGISTERED[key].combine(np.array(counts))) for key in keys}
 
 
-def test_links_of_attention():
+def test_hard_links_of_attention():
     assert hard_links(WEIGHTS) == [(0, 0), (2, 1)]
     assert hard_links(WEIGHTS, null=0.6) == [(0, 0), (2, 1), (3, 2)]
     assert hard_links(WEIGHTS, null=0.3) == [(0, 0)]
     assert attended_words(WEIGHTS).tolist() == [0, 2, 3, 0]
 
 
-def test_a_source_without_words_has_no_links():
+def test_source_without_words_has_no_links():
     assert hard_links(np.array([[1.0], [1.0]]), null=1.0) == []
     assert attended_words(np.array([[1.0], [1.0]])).tolist() == [-1, -1]
 
@@ -58,7 +58,7 @@ def test_counts_and_error_by_hand():
     assert eos_weight(WEIGHTS[-1:]) is None
 
 
-def test_error_over_a_set_is_of_summed_counts():
+def test_error_rate_of_a_set_uses_summed_counts():
     counts = np.array([[2, 2, 1, 2, 2, 3], [5, 4, 4, 5, 0, 6], [0, 0, 0, 0, 1, 1]])
     error = REGISTERED["alignment_error_rate"].combine
     assert error(counts.sum(axis=0)) == pytest.approx(1 - (5 + 7) / (7 + 6))
@@ -91,7 +91,7 @@ def test_subwords_become_words():
     np.testing.assert_array_equal(word_weights(weights, range(6), range(5)), weights)
 
 
-def test_pharaoh_format_there_and_back():
+def test_pharaoh_format_round_trips():
     gold = parse_links("0-0 2-1 3p1  1-2")
     assert gold.sure == {(0, 0), (2, 1), (1, 2)}
     assert gold.possible == gold.sure | {(3, 1)}
@@ -110,7 +110,7 @@ def test_pharaoh_format_there_and_back():
         ("0-3", "f.align:7: '0-3' lies outside the sentence of 2 source and 3 target"),
     ],
 )
-def test_malformed_links_are_refused(line, message):
+def test_refuses_malformed_links(line, message):
     with pytest.raises(InputError) as refusal:
         parse_links(line, where="f.align:7", lengths=(2, 3))
     assert str(refusal.value).startswith(message)

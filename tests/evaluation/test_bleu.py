@@ -8,7 +8,7 @@ from tests.helpers.bleu import bleu_by_hand, corpus, sacrebleu
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_corpus_bleu_is_sacrebleus(seed):
+def test_corpus_bleu_equals_sacrebleu(seed):
     pairs = corpus(60, seed=seed)
     expected = sacrebleu(pairs)
     sums = sum(sentence_statistics(*pair) for pair in pairs)
@@ -23,13 +23,13 @@ WORDS = st.lists(st.sampled_from("abcd"), max_size=9)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(WORDS, WORDS.filter(bool)), min_size=1, max_size=4))
-def test_any_corpus_of_few_words(pairs):
+def test_corpus_bleu_equals_sacrebleu_on_random_corpora(pairs):
     sums = sum(sentence_statistics(*pair) for pair in pairs)
     assert bleu(sums) == pytest.approx(sacrebleu(pairs).score, abs=1e-9)
 
 
 @pytest.mark.parametrize("effective_order", [False, True])
-def test_many_sums_at_once(effective_order):
+def test_bleu_of_many_sums(effective_order):
     rows = np.stack([sentence_statistics(*pair) for pair in corpus(300, longest=9)])
     sums = np.concatenate([rows, np.cumsum(rows, axis=0)]).reshape(3, 200, 10)
     options = {"effective_order": effective_order}
@@ -39,7 +39,7 @@ def test_many_sums_at_once(effective_order):
     np.testing.assert_allclose(bleu(sums, **options), expected, rtol=0, atol=1e-9)
 
 
-def test_a_token_that_holds_a_unicode_space_is_one_token():
+def test_unicode_space_inside_a_token():
     reference = ["10\u00a0000", "euros", "\u2009", "net", "x\u3000y"]
     exact = sentence_statistics(reference, reference)
     assert exact.tolist() == [5, 4, 3, 2, 5, 4, 3, 2, 5, 5]
@@ -47,5 +47,5 @@ def test_a_token_that_holds_a_unicode_space_is_one_token():
     assert split.tolist() == [1, 0, 0, 0, 3, 2, 1, 0, 3, 5]
 
 
-def test_identical_texts_score_100_and_no_more():
+def test_identical_texts_score_100():
     assert bleu([40, 32, 24, 16, 40, 32, 24, 16, 40, 40]) == 100.0

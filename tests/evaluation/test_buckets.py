@@ -5,7 +5,7 @@ from nmt.evaluation.buckets import parts_by_length
 EDGES = [10, 20, 30, 40, 50, 60]
 
 
-def test_every_length_falls_between_the_ends_of_its_bucket():
+def test_lengths_fall_into_their_bucket():
     lengths = np.arange(1, 200)
     (whole, everything), *parts = parts_by_length(lengths, EDGES)
     assert (whole["bucket"], everything.all()) == ("all", True)
@@ -16,7 +16,7 @@ def test_every_length_falls_between_the_ends_of_its_bucket():
         assert lengths[inside].tolist() == expected
 
 
-def test_no_edge_is_one_open_bucket_and_no_list_none():
+def test_buckets_without_edges():
     lengths = np.array([1, 500])
     _, (head, inside) = parts_by_length(lengths, [])
     assert (head, inside.tolist()) == ({"bucket": "1+", "from": 1, "to": None}, [True, True])

@@ -31,7 +31,7 @@ def references():
 @pytest.mark.parametrize(
     "rates", [Rates(0.3, 0.4, 0.3, -0.1), Rates(0.1, 0.05, -0.2, 0.1), Rates(0.5, 0.5, 0.9, 0.0)]
 )
-def test_matches_are_those_of_single_sentences(references, rates):
+def test_matches_equal_those_of_single_sentences(references, rates):
     several = [[words, words[::-1], words[1:] + words[:3]] for words in references[:200]]
     for texts in (several, [each[:1] for each in several]):
         made = References(texts)
@@ -68,7 +68,7 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
 
 
 @pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
-def test_the_whole_set_scores_as_the_given_system(references, moved):
+def test_whole_set_keeps_its_score(references, moved):
     """Both systems have the same BLEU, even if the given one moves words far; the simulated one swaps neighbours."""
     draw = np.random.default_rng(1)
     given = []
@@ -101,7 +101,7 @@ def test_simulated_systems_of_a_run_make_different_errors(references):
 @pytest.mark.parametrize(
     ("rate", "falls"), [(lambda _: 0.3, False), (lambda words: min(0.6, 0.02 * words), True)]
 )
-def test_more_errors_in_long_sentences_are_told_from_a_constant_rate(references, rate, falls):
+def test_rising_error_rate_differs_from_a_constant_rate(references, rate, falls):
     rates = np.array([rate(len(words)) for words in references])
     given = damaged(references, rates, np.random.default_rng(2))
     own = [Measured(given, choose_scores([]), resamples=300)]

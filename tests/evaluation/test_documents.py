@@ -27,7 +27,7 @@ def price(parts):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_output_is_cut_with_the_least_cost_of_all_cuts(seed):
+def test_cut_has_the_least_cost_of_all_cuts(seed):
     draw = random.Random(seed)
     references = [draw.choices("ab.", k=draw.randint(0, 4)) for _ in range(3)]
     output = draw.choices("abd.", k=draw.randint(0, 9))

@@ -32,7 +32,7 @@ def score(of, sentences, values):
     return words @ values / words.sum(axis=1)
 
 
-def test_a_difference_between_domains_is_no_fall_with_length():
+def test_adjusted_curve_removes_differences_between_domains():
     """News is the hardest domain, at every length; only the curve without adjustment falls with length."""
     sentences = mixed()
     values = np.select(
@@ -48,7 +48,7 @@ def test_a_difference_between_domains_is_no_fall_with_length():
     assert {10, 50} <= set(of.lengths.round(6))
 
 
-def test_weights_are_those_of_each_domain_in_the_mix_of_the_set():
+def test_weights_equal_the_shares_of_domains():
     sentences = mixed()
     assert [*comparable_domains(SCALE, sentences)] == ["news", "social"]
     of = adjusted_kernel(SCALE, sentences)
@@ -68,7 +68,7 @@ def test_weights_are_those_of_each_domain_in_the_mix_of_the_set():
     np.testing.assert_allclose(of.weights.sum(axis=1), of.sentences)
 
 
-def test_the_share_of_a_domain_changes_with_length():
+def test_share_of_a_domain_by_length():
     sentences = mixed()
     short, long = (shares_at(sentences, length) for length in (10, 50))
     near = (sentences.lengths >= 9) & (sentences.lengths <= 11)
@@ -77,7 +77,7 @@ def test_the_share_of_a_domain_changes_with_length():
     assert long["news"] > short["news"] + 0.3
 
 
-def test_the_adjusted_curve_has_gaps_where_a_domain_has_no_sentences():
+def test_adjusted_curve_has_gaps_without_sentences_of_a_domain():
     """Captions have about 10 or about 50 words, news any number."""
     lengths = np.concatenate([np.repeat([9, 10, 11, 45, 50, 55], 100), np.arange(600) % 80 + 1])
     domains = np.repeat(["captions", "news"], 600)
@@ -88,7 +88,7 @@ def test_the_adjusted_curve_has_gaps_where_a_domain_has_no_sentences():
     assert np.any(kernel_of_domain(SCALE, sentences, "news").lengths.round() == 22)
 
 
-def test_there_is_no_adjusted_curve_of_a_single_domain():
+def test_single_domain_has_no_adjusted_curve():
     lengths = np.repeat([8, 10, 12, 45, 50, 55], 100)
     domains = np.where(lengths < 30, "social", "news")
     sentences = CommonSentences(np.arange(600), lengths, None, domains, [])
@@ -99,7 +99,7 @@ def test_there_is_no_adjusted_curve_of_a_single_domain():
 
 
 @pytest.mark.parametrize(("ending", "ends"), [((1, 24), (10, 22)), ((21, 80), (22, 50))])
-def test_the_adjusted_curve_ends_where_a_domain_does(ending, ends):
+def test_adjusted_curve_ends_where_a_domain_ends(ending, ends):
     """News have 1 to 80 words, and lectures have a part of these lengths."""
     first, last = ending
     lengths = np.concatenate([np.arange(800) % 80 + 1, np.arange(800) % (last - first + 1) + first])

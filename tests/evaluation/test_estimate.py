@@ -9,7 +9,7 @@ from scipy import stats
 from nmt.evaluation.estimate import combined
 
 
-def test_seeds_enter_by_a_t_interval():
+def test_seeds_give_a_t_interval():
     """If only the seeds vary, the interval is the t interval for the mean of four values."""
     values = np.array([3.0, 5.0, 4.0, 8.0])
     found = combined([np.repeat(values[:, None], 51, axis=1)], 100)
@@ -21,7 +21,7 @@ def test_seeds_enter_by_a_t_interval():
     assert two.drawn == "sentences"
 
 
-def test_how_the_variance_splits_between_sentences_and_seeds():
+def test_variance_of_sentences_and_seeds():
     """Three seeds score 1, 2, 3; a resample adds ±3 to all scores, ±1 to the first, and ∓1 to the last."""
     shared, own = np.array([3, 3, -3, -3]), np.array([1, -1, 1, -1])
     seeds = np.array([1.0, 2.0, 3.0])
@@ -50,7 +50,7 @@ def test_variances_and_degrees_of_freedom_of_few_documents():
     assert seeds.df == pytest.approx((shared + interaction) ** 2 / squares)
 
 
-def test_what_a_seed_makes_of_a_sentence_counts_once():
+def test_only_shared_errors_add_the_bootstrap_variance():
     """If the errors of n runs are independent, their mean has the variance S²/n (S²: variance between runs).
 
     S²/n already contains the variance over sentences, so the bootstrap variance must not be added to it.
@@ -75,7 +75,7 @@ def test_equivalence_is_two_one_sided_tests():
 
 
 @pytest.mark.parametrize(("df", "equivalent"), [(9_999, True), (20, False)])
-def test_equivalence_of_single_runs_takes_the_more_careful_of_two_tests(df, equivalent):
+def test_equivalence_of_single_runs_uses_the_larger_p(df, equivalent):
     """p is the larger of two values: the share of resamples beyond the margin, and the p of a t test."""
     draw = np.random.default_rng(10)
     values = np.concatenate([[0.2], draw.normal(0.2, 0.1, 5000)])[None]

@@ -49,7 +49,7 @@ def curve_of(lengths, *tables, resamples=0):
     return Curve(of, [samples], influence=influence)
 
 
-def test_a_line_over_log_length_is_found_whatever_the_lengths():
+def test_curve_recovers_a_line_over_log_length():
     lengths = natural(3000)
     line = 0.9 - 0.1 * np.log(lengths)
     curve = curve_of(lengths, words_and_hits(lengths, line))
@@ -58,14 +58,14 @@ def test_a_line_over_log_length_is_found_whatever_the_lengths():
 
 
 @pytest.mark.parametrize(("short", "long"), [(10**6, 10**6 + 5), (1, 10**9), (10**9 - 1, 10**9)])
-def test_the_number_of_points_is_bounded_for_all_lengths(short, long):
+def test_number_of_points_is_bounded_for_all_lengths(short, long):
     lengths = [1, 10**9, *[10**6] * 100]
     points = kernel(lengths, short=short, long=long, fewest=0).lengths
     assert len(points) < 300
     assert np.isclose(points[:, None], [short, long], rtol=1e-9).any(axis=0).all()
 
 
-def test_the_weights_are_a_gaussian_about_the_length():
+def test_weights_are_gaussian():
     lengths = np.repeat(np.arange(1, 121), 30)
     of = kernel(lengths)
     place = np.flatnonzero(np.isclose(of.lengths, 50))[0]
@@ -78,7 +78,7 @@ def test_the_weights_are_a_gaussian_about_the_length():
     assert of.sentences.min() >= FEWEST
 
 
-def test_there_is_no_curve_where_no_sentence_is():
+def test_no_curve_without_sentences():
     """Sentences of about 10 and 40 words give no value at 20 words; with 20 sentences there is no curve."""
     of = kernel([10] * 200 + [11] * 200 + [40] * 200 + [44] * 200)
     assert not np.any((of.lengths > 17) & (of.lengths < 28))
@@ -86,7 +86,7 @@ def test_there_is_no_curve_where_no_sentence_is():
     assert not len(kernel([10] * 10 + [12] * 10).lengths)
 
 
-def test_sums_are_those_of_the_sentences_drawn():
+def test_sums_equal_those_of_the_drawn_sentences():
     lengths = natural(200)
     table = np.random.default_rng(2).integers(1, 9, (200, 3)).astype(float)
     of = kernel(lengths)
@@ -98,7 +98,7 @@ def test_sums_are_those_of_the_sentences_drawn():
     np.testing.assert_allclose(of.sums(table, 20), expected)
 
 
-def test_the_ends_are_those_of_a_power_law():
+def test_retention_and_lost_lengths_of_a_power_law():
     lengths = np.repeat(np.arange(4, 100), 40)
     curve = curve_of(lengths, words_and_hits(lengths, (lengths / 4.0) ** -0.5), resamples=200)
     kept = curve.relative.at(LONG)
@@ -113,7 +113,7 @@ def test_the_ends_are_those_of_a_power_law():
     assert flat.relative.at(LONG).score == pytest.approx(1)
 
 
-def test_a_ratio_varies_as_the_delta_method_says():
+def test_variance_of_a_ratio_equals_the_delta_method():
     """The scores vary over three seeds, but not over sentences, so the delta method gives the error of the ratio."""
     lengths = np.repeat(np.arange(4, 100), 20)
     ends = {"short": np.array([0.8, 0.7, 0.75]), "long": np.array([0.4, 0.3, 0.2])}
@@ -129,7 +129,7 @@ def test_a_ratio_varies_as_the_delta_method_says():
     assert low == pytest.approx(2 * found.score - high)
 
 
-def test_at_the_edge_of_the_longest_training_sentence_both_sides_count():
+def test_kernel_averages_both_sides_of_the_training_limit():
     """60 % of the words are correct in sentences of up to 50 words, else 30 %; the kernel averages these shares."""
     lengths = np.repeat(np.arange(1, 151), 40)
     curve = curve_of(lengths, words_and_hits(lengths, np.where(lengths <= 50, 0.6, 0.3)))
@@ -145,7 +145,7 @@ def apart(curve, value):
     return curve.lengths[(low > value) | (high < value)]
 
 
-def test_where_two_systems_differ():
+def test_lengths_at_which_two_systems_differ():
     lengths = np.repeat(np.arange(4, 100), 20)
     draw = np.random.default_rng(4)
     noise = draw.normal(0, 0.05, (3, len(lengths)))
@@ -161,7 +161,7 @@ def test_where_two_systems_differ():
     assert not len(apart(ratio(flat, again), 1))
 
 
-def test_the_band_of_a_difference_in_a_loop_over_documents():
+def test_band_of_a_difference_equals_a_loop_over_documents():
     """Each loop gives the documents random signs, and divides the sum at each length by its own standard error."""
     draw = np.random.default_rng(5)
     documents = np.repeat(np.arange(12), 15)
@@ -213,7 +213,7 @@ def half_width(curve):
     return (high[0] - low[0]) / 2
 
 
-def test_the_band_of_seeds_adds_the_squares_of_two_parts():
+def test_band_over_seeds_adds_two_variances():
     influence = 0.05 * np.array([1.0, 2, 3, -1, -2, -3, 4, -4])
     alone = half_width(constructed(0, influence=influence))
     assert alone > 1.96
@@ -226,7 +226,7 @@ def test_the_band_of_seeds_adds_the_squares_of_two_parts():
     assert found**2 == pytest.approx(alone**2 + stats.t.ppf(0.975, 4) ** 2 * (1 - own) / 3)
 
 
-def test_a_band_of_seeds_is_at_least_as_wide_as_the_interval():
+def test_band_over_seeds_is_at_least_as_wide_as_the_interval():
     """The scores vary over the seeds of one group only, so the interval has two degrees of freedom."""
     curve = constructed(-1, 0, 1, influence=np.zeros(8))
     fixed = replace(curve, samples=[curve.samples[0] - curve.samples[0].mean(axis=0)])
@@ -246,7 +246,7 @@ def of_seeds(*shares):
     return curve_of(lengths, *tables, resamples=50)
 
 
-def test_a_ratio_varies_with_the_seeds_of_the_second_group():
+def test_variance_of_a_ratio_includes_seeds_of_the_second_group():
     found = ratio(of_seeds(*[(0.6, 0.6)] * 3), of_seeds((0.3, 1), (0.2, 1), (0.4, 1))).at(10)
     assert found.score == pytest.approx(2)
     assert found.error == pytest.approx(2 * 0.1 / 3**0.5 / 0.3)
@@ -261,7 +261,7 @@ def test_each_seed_is_compared_with_its_own_simulated_system():
     assert found.error == pytest.approx(0, abs=1e-4)
 
 
-def test_curves_of_groups_are_of_their_common_sentences():
+def test_curves_use_common_sentences():
     draw = np.random.default_rng(3)
     lengths = natural(400)
 

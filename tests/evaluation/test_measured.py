@@ -66,7 +66,7 @@ def records():
     return records_of(corpus(70, longest=40))
 
 
-def test_whole_set(records):
+def test_scores_of_a_whole_set(records):
     rows = rows_of(records)
     bleu = rows["bleu", "all", None]
     assert bleu["value"] == pytest.approx(bleu_of(records), abs=1e-9)
@@ -85,7 +85,7 @@ def test_whole_set(records):
     assert keys == [key for key, score in REGISTERED.items() if score.default]
 
 
-def test_by_length(records):
+def test_scores_by_length(records):
     rows = rows_of(records)
     found = [row for (key, subset, first), row in rows.items() if (key, subset) == ("bleu", "all")]
     # No source has more than 38 words, so there is no bucket "41+".
@@ -102,7 +102,7 @@ def test_by_length(records):
 
 
 @pytest.mark.parametrize("key", ["bleu", "chrf", "nll_per_word", "recall"])
-def test_a_score_of_a_bucket_is_that_of_its_sentences_alone(records, key):
+def test_bucket_score_equals_that_of_its_sentences(records, key):
     settings = Settings(scores=[key], edges=[25])
     rows = rows_of(records, settings)
     for first, inside in (
@@ -116,7 +116,7 @@ def test_a_score_of_a_bucket_is_that_of_its_sentences_alone(records, key):
         assert found["low"] <= found["value"] <= found["high"]
 
 
-def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(records, monkeypatch):
+def test_stored_statistics_are_computed_once(records, monkeypatch):
     settings = Settings(scores=["chrf", "sacrebleu"])
     keep_statistics(records, settings, language="zh")
     expected = rows_of(records, settings, language="zh")
@@ -125,7 +125,7 @@ def test_statistics_that_are_kept_are_computed_once_in_the_targets_language(reco
     assert rows_of(records, settings) == expected
 
 
-def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch, caplog):
+def test_statistics_are_the_same_in_processes(records, monkeypatch, caplog):
     """If the statistics of a score take minutes to compute, the log gives the expected time."""
     caplog.set_level("INFO")
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
@@ -145,7 +145,7 @@ def test_statistics_computed_in_processes_are_those_of_one(records, monkeypatch,
     assert not caplog.text
 
 
-def test_a_score_of_ones_own_is_not_computed_in_a_fork(records, monkeypatch):
+def test_user_scores_run_in_this_process(records, monkeypatch):
     """A score of a user may need threads (such as those of torch), which a forked process does not have."""
     monkeypatch.setattr("nmt.utils.processes.shared_cores", lambda: 2)
     monkeypatch.setattr("nmt.utils.processes.FEWEST_SENTENCES", 1)
@@ -160,7 +160,7 @@ def test_a_score_of_ones_own_is_not_computed_in_a_fork(records, monkeypatch):
     assert {record["statistics"]["own"][0] for record in records} == {os.getpid()}
 
 
-def test_what_does_not_apply_is_absent():
+def test_scores_that_do_not_apply_are_absent():
     records = records_of(corpus(12), unknown=1.0, gold=False)
     for record in records:
         record |= {"no_unk": None}
@@ -179,7 +179,7 @@ def test_what_does_not_apply_is_absent():
     assert score_table(rows.values())["low"].isna().all()
 
 
-def test_order_does_not_matter_and_a_sentence_counts_once(records):
+def test_order_has_no_effect_and_sentences_count_once(records):
     del records[8:]  # TER takes long
     settings = Settings(scores=["ter", "recall"])
     expected = rows_of(records, settings)

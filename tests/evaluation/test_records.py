@@ -22,7 +22,7 @@ def record(identity, words=3, **more):
     } | more
 
 
-def test_translations_in_the_order_of_the_source_file(tmp_path):
+def test_translations_keep_the_order_of_the_source(tmp_path):
     rows = [record(2), record(0), record(1)]
     write_translations(tmp_path, "news", rows)
     folder = tmp_path / "translations"
@@ -32,7 +32,7 @@ def test_translations_in_the_order_of_the_source_file(tmp_path):
     assert "hypothèse0" in (folder / "news.jsonl").read_text("utf-8")  # not escaped as \u00e8
 
 
-def test_one_line_a_sentence_whatever_it_holds(tmp_path):
+def test_records_are_one_line_each(tmp_path):
     odd = ["a\u2028b", "c\nd\r\ne", "\x85", "\ud800"]
     write_translations(tmp_path, "x", [record(0, hypothesis=odd, detokenised="a\n\nb"), record(1)])
     for name in ("x.txt", "x.detok.txt", "x.jsonl"):
@@ -42,12 +42,12 @@ def test_one_line_a_sentence_whatever_it_holds(tmp_path):
     assert read_rows(tmp_path / "translations" / "x.jsonl")[0]["hypothesis"][:3] == odd[:3]
 
 
-def test_a_sentence_counts_once():
+def test_in_order_refuses_repeated_sentences():
     with pytest.raises(ValueError, match="sentence 4 occurs twice"):
         in_order([record(4), record(2), record(4)])
 
 
-def test_another_system_writes_no_unknown_words():
+def test_system_record_is_no_unk_only_if_covered():
     for covered in (True, False, None):
         written = system_record(record(1) | {"no_unk": covered}, ["a"], "a")
         assert written.get("hypothesis_no_unk") == (["a"] if covered else None)
@@ -71,7 +71,7 @@ def test_alignments_are_rounded_and_null_without_attention(tmp_path):
     assert second["log_probability"] == -4.2
 
 
-def test_a_damaged_line_is_named(tmp_path):
+def test_refuses_a_damaged_line_by_number(tmp_path):
     write_translations(tmp_path, "x", [record(0), record(1)])
     path = tmp_path / "translations" / "x.jsonl"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
@@ -82,7 +82,7 @@ def test_a_damaged_line_is_named(tmp_path):
 EDGES = [10, 20]
 
 
-def test_kept_sentences_are_spread_over_the_buckets():
+def test_kept_sentences_cover_all_buckets():
     rows = [record(n, words=5) for n in range(50)]
     rows += [record(n, words=15) for n in range(50, 54)]
     rows += [record(n, words=40) for n in range(54, 100)]
@@ -96,7 +96,7 @@ def test_kept_sentences_are_spread_over_the_buckets():
     assert len(choose_kept(rows, 1000, EDGES)) == 100
 
 
-def test_kept_sentences_depend_on_the_text_alone():
+def test_kept_sentences_depend_on_the_text_only():
     rows = [record(n) for n in range(30)]
     assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # chosen by hash, so equal on all machines
     moved = [row | {"id": 29 - row["id"], "hypothesis": []} for row in rows]

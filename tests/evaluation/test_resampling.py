@@ -13,7 +13,7 @@ def statistics(pairs):
     return np.stack([sentence_statistics(*pair) for pair in pairs])
 
 
-def test_sums_are_those_of_the_sentences_and_of_those_drawn(monkeypatch):
+def test_sums_equal_those_of_drawn_sentences(monkeypatch):
     rows = np.arange(21).reshape(7, 3) ** 2
     drawn = np.random.default_rng(SEED).integers(7, size=(50, 7))
     expected = np.concatenate([rows.sum(axis=0)[None], rows[drawn].sum(axis=1)])
@@ -22,7 +22,7 @@ def test_sums_are_those_of_the_sentences_and_of_those_drawn(monkeypatch):
     np.testing.assert_array_equal(resampled_sums(rows, 50), expected)
 
 
-def test_interval_of_bleu_is_the_quantiles_of_resampled_corpora():
+def test_bleu_interval_has_the_quantiles_of_resampled_corpora():
     rows = statistics(corpus(40, seed=1))
     drawn = np.random.default_rng(SEED).integers(40, size=(200, 40))
     scores = [bleu_by_hand(rows[picks].sum(axis=0)) for picks in drawn]
@@ -30,7 +30,7 @@ def test_interval_of_bleu_is_the_quantiles_of_resampled_corpora():
     assert found == pytest.approx(tuple(np.quantile(scores, [0.05, 0.95])), abs=1e-9)
 
 
-def test_interval_of_a_mean_has_the_width_of_the_normal_law():
+def test_mean_interval_has_the_normal_width():
     rows = np.random.default_rng(0).normal(5.0, 2.0, size=(400, 1))
     low, high = interval_of(resampled_sums(rows, 4000)[1:, 0] / 400)
     error = rows.std() / 20
@@ -38,19 +38,19 @@ def test_interval_of_a_mean_has_the_width_of_the_normal_law():
     assert high == pytest.approx(rows.mean() + 1.96 * error, abs=0.02)
 
 
-def test_undefined_resamples_are_left_out():
+def test_undefined_resamples_are_ignored():
     assert interval_of(np.array([np.nan, 1.0, np.inf, 1.0])) == (1.0, 1.0)
     assert interval_of(np.array([np.nan])) == (None, None)
 
 
-def test_a_thousand_resamples_of_three_thousand_sentences_take_about_a_second():
+def test_resampling_takes_about_a_second():
     rows = np.tile(statistics(corpus(300)), (10, 1))
     start = time.process_time()
     bleu(resampled_sums(rows, 1000))
     assert time.process_time() - start < 2.0
 
 
-def test_whole_documents_are_drawn():
+def test_documents_are_resampled_whole():
     rows = np.arange(14).reshape(7, 2) ** 2
     documents = np.array([4, 4, 0, 0, 0, 9, 4])
     sums = np.stack([rows[documents == name].sum(axis=0) for name in (0, 4, 9)])
@@ -60,7 +60,7 @@ def test_whole_documents_are_drawn():
 
 
 @pytest.mark.parametrize("documents", [5, 40])
-def test_an_interval_over_few_documents_is_that_of_a_t_test(documents):
+def test_interval_over_few_documents_is_a_t_interval(documents):
     values = np.random.default_rng(3).normal(5.0, 2.0, size=(documents, 1))
     means = resampled_sums(values, 20_000)[1:, 0] / documents
     low, high = interval_of(means, documents=documents)
@@ -69,7 +69,7 @@ def test_an_interval_over_few_documents_is_that_of_a_t_test(documents):
     assert interval_of(means, documents=1) == (None, None)
 
 
-def test_documents_are_numbered_if_all_are_named():
+def test_documents_are_used_if_all_are_named():
     assert number_documents(["b", "a", "b"]).tolist() == [0, 1, 0]
     assert number_documents(["b", None]) is None
     assert number_documents([]) is None

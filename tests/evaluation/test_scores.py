@@ -44,7 +44,7 @@ def value(key, records):
 
 @pytest.mark.parametrize("key", OF_TEXT)
 @pytest.mark.parametrize("chosen", [range(6), [0, 1], [2], [4], [2, 4], [0, 3, 5], [5]])
-def test_of_any_part_of_a_set_sacrebleus_scores_are_its_own(key, chosen):
+def test_scores_of_subsets_equal_sacrebleu(key, chosen):
     metric = OF_TEXT[key]
     expected = metric.corpus_score(
         [HYPOTHESES[n] for n in chosen], [[REFERENCES[n] for n in chosen]]
@@ -54,7 +54,7 @@ def test_of_any_part_of_a_set_sacrebleus_scores_are_its_own(key, chosen):
 
 
 @pytest.mark.parametrize("key", OF_TEXT)
-def test_random_parts_of_a_larger_set(key):
+def test_scores_of_random_subsets_equal_sacrebleu(key):
     texts = [[" ".join(side) for side in pair] for pair in corpus(60, seed=4, longest=14)]
     table = REGISTERED[key].table({"detokenised": h, "raw_reference": r} for h, r in texts)
     drawn = np.random.default_rng(0).integers(60, size=(3, 41))
@@ -65,7 +65,7 @@ def test_random_parts_of_a_larger_set(key):
         assert score == pytest.approx(expected, abs=1e-9)
 
 
-def test_several_references():
+def test_scores_with_several_references_equal_sacrebleu():
     record = RECORDS[0] | {"more_raw_references": [REFERENCES[3]]}
     for key, metric in OF_TEXT.items():
         expected = metric.corpus_score(HYPOTHESES[:1], [REFERENCES[:1], [REFERENCES[3]]])
@@ -77,7 +77,7 @@ def test_several_references():
         assert "nrefs:var" in score.signature
 
 
-def test_sentences_without_a_reference_in_its_file_have_no_score_of_text():
+def test_sentences_without_a_reference_have_no_text_score():
     records = [*RECORDS[:2], {"detokenised": "x", "raw_reference": None}]
     table = REGISTERED["chrf"].table(records)
     assert table.shape == (3, 18)
@@ -89,7 +89,7 @@ def test_ter_of_an_empty_reference():
     assert REGISTERED["ter"].combine(np.array([[3.0, 0.0], [0.0, 0.0]])).tolist() == [100, 0]
 
 
-def test_statistics_in_a_record_are_taken_from_there():
+def test_stored_statistics_are_used():
     kept = {"detokenised": "x", "raw_reference": "y", "statistics": {"ter": [3, 12]}}
     assert value("ter", [kept]) == 25.0
     assert np.isnan(REGISTERED["ter"].table(RECORDS[:1], compute=False)).all()
@@ -136,18 +136,18 @@ OF_TOKENS = (
         ("eos_share", 2 / 9),
     ],
 )
-def test_by_hand(key, expected):
+def test_scores_computed_by_hand(key, expected):
     assert value(key, model_records()) == pytest.approx(expected)
     score = REGISTERED[key]
     several = np.nan_to_num(score.table(model_records()))[None, :2].repeat(4, axis=0).sum(axis=1)
     assert score.combine(several).shape == (4,)
 
 
-def test_a_perplexity_beyond_every_float_is_undefined():
+def test_perplexity_overflow_is_undefined():
     assert np.isnan(value("perplexity", [{"nll": 1e6, "reference": ["a"] * 9}]))
 
 
-def test_what_is_chosen():
+def test_chosen_scores():
     on = [key for key in REGISTERED if key != "ter"]
     assert [s.key for s in choose_scores(None)] == on
     assert [s.key for s in choose_scores(["ter", "chrf"])] == ["bleu", "ter", "chrf"]
@@ -164,12 +164,12 @@ WITH_UNKNOWN = {
 
 
 @pytest.mark.parametrize("key", OF_TEXT)
-def test_an_unknown_word_counts_as_any_other_wrong_word(key):
+def test_unk_counts_as_a_wrong_word(key):
     texts = ["Le chat \ue001 dort ici."], [["Le chat noir dort ici."]]
     assert value(key, [WITH_UNKNOWN]) == pytest.approx(OF_TEXT[key].corpus_score(*texts).score)
 
 
-def test_letters_and_signs_of_an_unknown_word_match_nothing():
+def test_letters_of_unk_match_nothing():
     assert value("chrf", [WITH_UNKNOWN | {"raw_reference": "< unk > unk <unk>"}]) == 0.0
     assert REGISTERED["sacrebleu"].statistics(WITH_UNKNOWN)[0] == 6
     assert sentence_statistics(["a", None], ["a", "<unk>"]).tolist()[:2] == [1, 0]
@@ -185,7 +185,7 @@ def test_letters_and_signs_of_an_unknown_word_match_nothing():
         ("fr", "13a", "J'aime le thé de Pékin, le matin."),
     ],
 )
-def test_the_tokeniser_follows_the_target_language(language, tokenize, text):
+def test_sacrebleu_tokeniser_follows_the_language(language, tokenize, text):
     score = choose_scores(["sacrebleu"], language=language)[1]
     assert f"tok:{tokenize}|" in score.signature
     assert score.description()["signature"] == score.signature
@@ -197,7 +197,7 @@ def test_the_tokeniser_follows_the_target_language(language, tokenize, text):
     assert "tok:13a" in REGISTERED["sacrebleu"].signature
 
 
-def test_words_of_languages_without_spaces():
+def test_tokenizer_of_languages_without_spaces():
     installed = find_spec("MeCab") is not None
     assert tokenizer_of("ja") == ("ja-mecab" if installed else "char")
     assert bool(missing_tokenizer("ja")) is not installed
@@ -239,7 +239,7 @@ def own_module(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["ExactMatch", "match"])
-def test_a_class_or_an_object_of_ones_own(own_module, name):
+def test_user_score_class_or_object(own_module, name):
     bleu, own = choose_scores(["bleu", f"{own_module}.{name}"])
     assert (bleu.key, own.key) == ("bleu", "exact_match")
     records = [{"hypothesis": ["a"], "reference": ["a"]}, {"hypothesis": [], "reference": ["a"]}]
@@ -257,6 +257,6 @@ def test_a_class_or_an_object_of_ones_own(own_module, name):
         "MODULE.Taken",
     ],
 )
-def test_what_is_no_score_is_refused(own_module, name):
+def test_refuses_what_is_no_score(own_module, name):
     with pytest.raises(InputError, match=r"^scores: "):
         choose_scores([name.replace("MODULE", own_module)], "scores")

@@ -12,7 +12,7 @@ ROWS = [
 ]
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path):
+def test_scores_csv_round_trips(tmp_path):
     written = score_table(ROWS)
     assert tuple(written.columns) == (*COLUMNS, "key", "bucket")
     assert written["bucket"].tolist() == ["all", "61+", "1-10"]
@@ -31,14 +31,14 @@ HEAD = ",".join(COLUMNS)
 
 
 @pytest.mark.parametrize("text", [None, "set,score\na,b\n", "\0", f"{HEAD}\na,all,bleu,x,,1,,,,\n"])
-def test_a_broken_table_is_named(tmp_path, text):
+def test_refuses_a_broken_table(tmp_path, text):
     if text is not None:
         (tmp_path / "scores.csv").write_text(text)
     with pytest.raises(InputError, match=r"scores\.csv"):
         read_scores(tmp_path)
 
 
-def test_a_set_is_no_path(tmp_path):
+def test_refuses_a_set_name_that_is_a_path(tmp_path):
     (tmp_path / "scores.csv").write_text(f"{HEAD}\n../x,all,bleu,,,1,,,,\n")
     with pytest.raises(InputError, match=r"\.\./x"):
         read_scores(tmp_path)

@@ -41,7 +41,7 @@ def p_by_hand(a, b, trials):
 
 
 @pytest.mark.parametrize("pair", ["ab", "ac", "bc"])
-def test_scores_intervals_and_p_by_hand(systems, pair):
+def test_differences_computed_by_hand(systems, pair):
     texts, tables, lengths = systems
     rows = rows_of({name: tables[name] for name in pair}, lengths)
     assert [row["bucket"] for row in rows] == ["all", "1-15", "16-40", "41+"]
@@ -84,7 +84,7 @@ def test_p_over_few_documents_is_widened_as_an_interval():
     assert rows[0]["p"] == pytest.approx((beyond.sum() + 1) / 401)
 
 
-def test_many_systems_have_the_figures_of_each_pair_alone(systems):
+def test_many_systems_equal_single_pairs(systems):
     _, tables, lengths = systems
     tables["empty"] = np.full_like(tables["a"], np.nan, dtype=float)
     together = rows_of(tables, lengths)
@@ -96,7 +96,7 @@ def test_many_systems_have_the_figures_of_each_pair_alone(systems):
     assert [row for row in together if "empty" not in (row["a"], row["b"])] == alone
 
 
-def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems):
+def test_false_positive_rate_is_five_percent(systems):
     _, tables, _ = systems
     generator = np.random.default_rng(0)
     found = []
@@ -108,7 +108,7 @@ def test_systems_that_differ_by_chance_differ_in_five_of_a_hundred(systems):
     assert 0.02 < np.mean(found) < 0.08  # 0.05 ± 3 standard errors
 
 
-def test_a_bootstrap_of_few_sentences_has_no_p(systems):
+def test_few_sentences_give_no_p(systems):
     _, tables, _ = systems
     rows = rows_of({name: tables[name] for name in "ac"}, [5] * 29 + [20] * 30 + [50] * 31)
     assert [row["sentences"] for row in rows] == [90, 29, 30, 31]
@@ -123,7 +123,7 @@ def test_equal_outputs_do_not_differ(systems):
         assert row["p"] in (None, 1.0)
 
 
-def test_a_bucket_without_a_defined_score_is_left_out():
+def test_bucket_without_a_defined_score_is_left_out():
     """The score is a ratio whose denominator is 0 in the shortest bucket."""
     generator = np.random.default_rng(3)
     systems = {}

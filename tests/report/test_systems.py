@@ -53,7 +53,7 @@ def text(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_scores_of_several_references_are_those_of_sacrebleu(text: dict[str, Any]) -> None:
+def test_several_references_equal_sacrebleu(text: dict[str, Any]) -> None:
     found = build_comparison(CompareConfig(**text, resamples=20))
     wanted = BLEU().corpus_score(OUTPUT, [FIRST, SECOND]).score
     assert value(found, "mine", "sacrebleu") == pytest.approx(wanted)
@@ -69,7 +69,7 @@ class Words(Ratio):
         return len(record["hypothesis"]), 1
 
 
-def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
+def test_systems_get_user_scores(text: dict[str, Any]) -> None:
     found = build_comparison(
         CompareConfig(**text, scores=["bleu", f"{__name__}.Words"], resamples=0)
     )
@@ -77,7 +77,7 @@ def test_systems_have_scores_of_ones_own(text: dict[str, Any]) -> None:
     assert shown.loc["words", "value"] == pytest.approx((2 + 7 + 9) / 3)
 
 
-def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
+def test_lines_and_jsonl_give_the_same_text(text: dict[str, Any], tmp_path: Path) -> None:
     rows = [
         {"src": source, "ref": reference, "mt": output, "size": len(source)}
         for source, reference, output in zip(SOURCE, FIRST, OUTPUT, strict=True)
@@ -97,7 +97,7 @@ def test_plain_lines_and_json_are_the_same_text(text: dict[str, Any], tmp_path: 
         assert run.scales["all"].unit == counted
 
 
-def test_an_output_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_refuses_output_that_is_not_text(tmp_path: Path) -> None:
     file = read_file(
         write(tmp_path / "out.jsonl", [{"mt": "a \ud83d dog"}, {"mt": None}]), "systems"
     )
@@ -107,9 +107,7 @@ def test_an_output_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tsv", "jsonl"])
-def test_numbers_of_another_tool_are_a_score(
-    text: dict[str, Any], tmp_path: Path, kind: str
-) -> None:
+def test_scores_are_read_from_a_file(text: dict[str, Any], tmp_path: Path, kind: str) -> None:
     text["systems"]["other"] = text["systems"]["mine"]
     numbers = {"mine": [0.1, None, 0.8], "other": [0.2, 0.3, 0.4]}
     rows = [(name, number) for name, column in numbers.items() for number in column]
@@ -137,7 +135,7 @@ def test_numbers_of_another_tool_are_a_score(
 
 
 @pytest.mark.parametrize("all_lines", [False, True])
-def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
+def test_systems_are_compared_with_runs(tmp_path: Path, all_lines: bool) -> None:
     """The system's output equals the references; with `all_lines` it also has a line for the empty source line."""
     folder = make_run(tmp_path / "run", pairs=40, kept=2)
     file = folder / "translations/newstest.jsonl"
@@ -188,7 +186,7 @@ def test_systems_stand_beside_runs(tmp_path: Path, all_lines: bool) -> None:
         ({"source": "bad.jsonl"}, r"bad\.jsonl:2: not an object"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_refuses_files_that_do_not_fit(
     text: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -222,7 +220,7 @@ def news(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> None:
+def test_document_column_resamples_documents(news: dict[str, Any]) -> None:
     by_sentence = build_comparison(CompareConfig(**news))
     by_document = build_comparison(CompareConfig(**news, document="doc"))
     for frame in (by_document.scores, by_document.differences, by_document.curves):
@@ -236,7 +234,7 @@ def test_whole_documents_are_drawn_for_every_interval(news: dict[str, Any]) -> N
     assert note.startswith("Intervals draw 8 documents whole. With so few documents, intervals are")
 
 
-def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Path) -> None:
+def test_domain_column_gives_adjusted_curves(news: dict[str, Any], tmp_path: Path) -> None:
     """Half of the words of each hard line are wrong. Most long lines and few short lines are hard."""
     hard = [(n // 2) % 4 == 0 if n % 2 == 0 else (n // 2) % 4 != 0 for n in range(320)]
     source = [" ".join(f"w{n}x{i}" for i in range(50 if n % 2 else 10)) for n in range(320)]
@@ -280,9 +278,7 @@ def test_domains_have_curves_and_a_common_mix(news: dict[str, Any], tmp_path: Pa
     assert texts["easy"].endswith("%")
 
 
-def test_a_score_of_one_domain_and_a_domain_of_short_lines(
-    news: dict[str, Any], tmp_path: Path
-) -> None:
+def test_domains_with_missing_scores_and_short_lines(news: dict[str, Any], tmp_path: Path) -> None:
     """Only domain a has human scores; domains b (only long lines) and captions (only short) are left out."""
     domains = ["a" if n % 4 < 2 else "b" if n % 2 else "captions" for n in range(80)]
     news["metadata"] = write(tmp_path / "kinds.jsonl", [{"kind": name} for name in domains])
@@ -299,15 +295,13 @@ def test_a_score_of_one_domain_and_a_domain_of_short_lines(
 
 
 @pytest.mark.parametrize("key", ["document", "domain"])
-def test_what_describes_lines_is_refused_next_to_runs_on_them(
-    key: str, news: dict[str, Any], tmp_path: Path
-) -> None:
+def test_refuses_metadata_with_runs(key: str, news: dict[str, Any], tmp_path: Path) -> None:
     news["runs"] = [str(make_run(tmp_path / "run", pairs=20, kept=0, sets=("news",)))]
     with pytest.raises(InputError, match=f"{key}: does not apply to runs on news"):
         build_comparison(CompareConfig(**news, **{key: "doc"}))
 
 
-def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) -> None:
+def test_refuses_a_wrong_document_column(news: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column document"):
         build_comparison(CompareConfig(**news, document="document"))
     rows = [{"doc": None if n == 3 else "a"} for n in range(80)]
@@ -323,15 +317,13 @@ def test_a_column_of_documents_must_fit(news: dict[str, Any], tmp_path: Path) ->
         build_comparison(CompareConfig(**news, document="doc"))
 
 
-def test_a_source_without_lines_is_refused(news: dict[str, Any], tmp_path: Path) -> None:
+def test_refuses_an_empty_source(news: dict[str, Any], tmp_path: Path) -> None:
     news["source"] = news["reference"] = write(tmp_path / "empty.en", [])
     with pytest.raises(InputError, match="has no lines"):
         build_comparison(CompareConfig(**news))
 
 
-def test_a_pair_is_compared_on_the_sentences_that_both_have(
-    news: dict[str, Any], tmp_path: Path
-) -> None:
+def test_pairs_use_sentences_that_both_have(news: dict[str, Any], tmp_path: Path) -> None:
     """`few` has scores for every fifth sentence only; on these sentences `bad` is better than `good`."""
     news["systems"]["few"] = news["systems"]["good"]
     rows = ["system\tda"]
@@ -346,9 +338,7 @@ def test_a_pair_is_compared_on_the_sentences_that_both_have(
     assert found.loc[("good", "few"), ["sentences", "delta"]].tolist() == [16, pytest.approx(-10.0)]
 
 
-def test_unknown_retention_says_which_sentences_are_few(
-    news: dict[str, Any], tmp_path: Path
-) -> None:
+def test_unknown_retention_names_the_few_sentences(news: dict[str, Any], tmp_path: Path) -> None:
     known = build_comparison(CompareConfig(**news))
     assert not any("unknown for" in note for note in known.notes["news"])
     ends = known.retention.query("key == 'bleu' and statistic == 'at 10 words'")
@@ -363,7 +353,7 @@ def test_unknown_retention_says_which_sentences_are_few(
     assert any("at about 10 words" in note for note in notes)
 
 
-def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
+def test_systems_are_named_by_their_files(news: dict[str, Any], tmp_path: Path) -> None:
     """System names come from file names, table columns or keys; Hydra turns a key `a.b` into nested keys."""
     folder = tmp_path / "outputs"
     folder.mkdir()
@@ -399,7 +389,7 @@ def test_files_name_their_systems(news: dict[str, Any], tmp_path: Path) -> None:
         ("source.txt", "reference.txt", None),
     ],
 )
-def test_languages_are_those_of_the_names_or_asked_for(source, reference, languages) -> None:
+def test_languages_come_from_file_names_or_keys(source, reference, languages) -> None:
     if languages:
         assert find_languages(source, reference) == languages
         return
@@ -407,7 +397,7 @@ def test_languages_are_those_of_the_names_or_asked_for(source, reference, langua
         find_languages(source, reference)
 
 
-def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
+def test_unit_of_lengths_is_the_label(tmp_path: Path) -> None:
     """A length counts words (a URL is one word), or characters in Chinese; buckets adapt to long lines."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]
     text = {name: write(tmp_path / "t.en", lines) for name in ("source", "reference")}
@@ -430,7 +420,9 @@ def test_what_lengths_count_is_their_label(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [10**18, 10**400, -5, 3.7, "x", True, None])
-def test_a_length_must_be_a_whole_number(news: dict[str, Any], tmp_path: Path, length: Any) -> None:
+def test_refuses_lengths_that_are_not_whole_numbers(
+    news: dict[str, Any], tmp_path: Path, length: Any
+) -> None:
     rows = [{"n": 7.0} for _ in range(len(Path(news["source"]).read_text().splitlines()))]
     rows[2]["n"] = length
     metadata = write(tmp_path / "m.jsonl", rows)
@@ -444,7 +436,7 @@ def test_a_length_must_be_a_whole_number(news: dict[str, Any], tmp_path: Path, l
 
 
 @pytest.mark.parametrize("name", [b"syst\xe8me.de", b"x" * 237 + b".de"])
-def test_a_system_file_may_have_any_name(news: dict[str, Any], tmp_path: Path, name: bytes) -> None:
+def test_system_file_may_have_any_name(news: dict[str, Any], tmp_path: Path, name: bytes) -> None:
     folder = tmp_path / "outputs"
     folder.mkdir()
     file = folder / os.fsdecode(name)
@@ -456,15 +448,15 @@ def test_a_system_file_may_have_any_name(news: dict[str, Any], tmp_path: Path, n
 
 
 @pytest.mark.parametrize("number", [10**400, "1e400", "-inf"])
-def test_a_score_must_be_finite(text: dict[str, Any], tmp_path: Path, number: Any) -> None:
+def test_refuses_scores_that_are_not_finite(
+    text: dict[str, Any], tmp_path: Path, number: Any
+) -> None:
     file = write(tmp_path / "q.jsonl", [{"system": "mine", "q": each} for each in (1, number, 2)])
     with pytest.raises(InputError, match=r"scores\.q=.*: not numbers in column q: '"):
         build_comparison(CompareConfig(**text, scores={"q": file}))
 
 
-def test_a_note_counts_outputs_that_equal_their_source(
-    news: dict[str, Any], tmp_path: Path
-) -> None:
+def test_note_counts_outputs_that_equal_their_source(news: dict[str, Any], tmp_path: Path) -> None:
     lines = (tmp_path / "news.en").read_text().splitlines()
     news["reference"] = write(tmp_path / "v.de", [line.replace("w", "v") for line in lines])
     outputs = [*lines[:3], *(line.replace("w", "v") for line in lines[3:])]
@@ -474,12 +466,12 @@ def test_a_note_counts_outputs_that_equal_their_source(
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "bleu_no_unk"])
-def test_a_score_may_not_have_the_name_of_another(text: dict[str, Any], name: str) -> None:
+def test_refuses_the_name_of_a_built_in_score(text: dict[str, Any], name: str) -> None:
     with pytest.raises(InputError, match=f"scores.{name}: is a built-in score"):
         build_comparison(CompareConfig(**text, scores={name: "scores.tsv"}))
 
 
-def test_an_empty_further_reference_is_none(text: dict[str, Any], tmp_path: Path) -> None:
+def test_empty_further_reference_is_ignored(text: dict[str, Any], tmp_path: Path) -> None:
     """sacrebleu writes None for a reference that a sentence lacks; the first may be missing, too."""
     text["reference"] = [
         write(tmp_path / "a.en", ["", *FIRST[1:]]),
@@ -494,7 +486,7 @@ def test_an_empty_further_reference_is_none(text: dict[str, Any], tmp_path: Path
     assert "2 of 3 sentences have fewer than 2 references." in notes
 
 
-def test_an_output_in_another_order_is_refused(news: dict[str, Any], tmp_path: Path) -> None:
+def test_refuses_output_in_another_order(news: dict[str, Any], tmp_path: Path) -> None:
     lines = (tmp_path / "good.de").read_text().splitlines()
     news["systems"] = {"sorted": write(tmp_path / "sorted.de", sorted(lines, key=len))}
     said = r"in another order.* line 2 fits the reference of line 3, and so .* type id=line"
@@ -538,7 +530,7 @@ def test_rows_are_joined_by_id_and_documents_by_paragraph(tmp_path: Path) -> Non
     assert {row["length"] for row in by_document.runs[0].translations("wmt")} == {36}
 
 
-def test_an_id_without_partner_is_refused(tmp_path: Path) -> None:
+def test_refuses_an_id_without_partner(tmp_path: Path) -> None:
     text = released(tmp_path)
     with pytest.raises(InputError, match=r"select=doc_id=ja\*: matches no row; doc_id is en-de"):
         build_comparison(CompareConfig(**text | {"select": "doc_id=ja*"}))
@@ -565,7 +557,7 @@ def test_an_id_without_partner_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["line", "id", "fewer lines"])
-def test_the_output_of_a_document_is_cut_into_segments(
+def test_document_output_is_cut_into_segments(
     news: dict[str, Any], tmp_path: Path, how: str
 ) -> None:
     """Documents of ten segments are one text each, without segment 4 of each document."""
@@ -596,7 +588,7 @@ def test_the_output_of_a_document_is_cut_into_segments(
         build_comparison(CompareConfig(**news, lengths="position"))
 
 
-def test_notes_count_copies_empties_and_repeated_outputs(
+def test_notes_count_copied_empty_and_repeated_outputs(
     news: dict[str, Any], tmp_path: Path
 ) -> None:
     lines = (tmp_path / "news.en").read_text().splitlines()
@@ -613,7 +605,7 @@ def test_notes_count_copies_empties_and_repeated_outputs(
 
 
 @pytest.mark.parametrize(("change", "line"), [("split", 31), ("lost", 31)])
-def test_the_first_line_out_of_step_is_named(
+def test_refusal_names_the_first_misaligned_line(
     news: dict[str, Any], tmp_path: Path, change: str, line: int
 ) -> None:
     lines = (tmp_path / "good.de").read_text().splitlines()

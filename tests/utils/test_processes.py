@@ -13,6 +13,7 @@ import torch
 from nmt.cli.errors import exiting
 from nmt.data import cache
 from nmt.utils.processes import map_in_processes
+from tests.helpers.processes import wait_until_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux alone")
 
@@ -88,15 +89,7 @@ def test_workers_end_when_the_parent_is_killed(number, everybody, tmp_path):
     workers = [int(path.name) for path in tmp_path.iterdir()]
     (os.killpg if everybody else os.kill)(parent.pid, number)
     parent.wait(timeout=20)
-    until(lambda: not any(map(running, workers)))
-
-
-def running(process):
-    try:
-        with open(f"/proc/{process}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    wait_until_gone(workers, 20)
 
 
 def until(condition):

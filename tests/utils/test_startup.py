@@ -50,7 +50,7 @@ def with_python_handler() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_a_signal_ends_a_command_that_is_still_importing():
+def test_signal_ends_a_command_that_is_still_importing():
     """Signals get their default action before the first import of Hydra."""
     process = subprocess.Popen(
         [sys.executable, "-X", "importtime", "-m", "nmt.train"],
@@ -71,7 +71,7 @@ def test_a_signal_ends_a_command_that_is_still_importing():
 @pytest.mark.parametrize(
     "arguments", [("-m", "mine.program"), ("-m", "mine"), ("mine/program.py",)]
 )
-def test_a_program_that_imports_nmt_keeps_its_handlers(tmp_path, arguments):
+def test_program_that_imports_nmt_keeps_its_handlers(tmp_path, arguments):
     code = "import signal, nmt.cli.application; print(signal.getsignal(signal.SIGINT).__name__)"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/__init__.py").write_text("import nmt")
@@ -89,7 +89,7 @@ def test_a_program_that_imports_nmt_keeps_its_handlers(tmp_path, arguments):
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_a_process_ends_with_its_parent(tmp_path, platform):
+def test_process_ends_with_its_parent(tmp_path, platform):
     code = CHILD.format(platform=platform)
     parent = subprocess.Popen([sys.executable, "-c", PARENT, code], cwd=tmp_path)
     wait_until((tmp_path / "child").exists)
