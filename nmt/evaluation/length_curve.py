@@ -43,6 +43,7 @@ WIDTH = 0.15  # in log length; 50 % of the kernel weight is within 10 % of x, 95
 FEWEST = 30  # minimum effective sample size at a length of a curve
 SHORT, LONG = 10, 50  # in words; retention is the score at LONG divided by the score at SHORT
 STEP = math.log(LONG / SHORT) / 16  # log ratio of neighbouring lengths of a curve, about log(1.11)
+MAX_GAP = 1.5  # a curve is not interpolated between lengths further apart than this factor
 LOST = (0.10, 0.25, 0.50)  # reports show at which lengths these shares of the score are lost
 
 
@@ -196,6 +197,7 @@ class Curve:
     samples: Sequence[np.ndarray]
     ids: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (N,)
     documents: int | None = None  # number of resampled documents; None if sentences were resampled
+    worst: float | None = 0.0  # `Score.worst`
     # returns the influence (U, G) of each sentence or document on the value at each length
     influence: Callable[[], Any] = lambda: None
 
@@ -230,6 +232,7 @@ class Curve:
         inside = first * (1 - 1e-9) <= length <= last * (1 + 1e-9)  # exp(log(10)) > 10
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
         below, above = int(np.floor(place + 1e-9)), int(np.ceil(place - 1e-9))
+        inside &= self.lengths[above] <= MAX_GAP * self.lengths[below]
         share = place - below if inside else np.nan
         values = [
             (1 - share) * each[:, :, below] + share * each[:, :, above] for each in self.samples
@@ -242,13 +245,18 @@ class Curve:
 
     @cached_property
     def relative(self) -> Curve:
-        """The curve divided by its value at the short length; NaN if this value is unknown or not positive.
+        """What is left of the score: its distance from the worst value, divided by that at the short length."""
+        return self.relative_to(self.worst)
+
+    def relative_to(self, zero: float | None) -> Curve:
+        """Divides the distance from `zero` by its value at the short length; NaN if this is unknown or 0.
 
         With several runs, the mean curve is divided by the mean value at the short length.
         """
         (values,) = self.samples
+        values = values - (np.nan if zero is None else zero)
         base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
-        if not base.size or not base[:, 0].mean() > 0:
+        if not base.size or base[:, 0].mean() == 0:
             base = np.full_like(values[:, :, :1], np.nan)
         # Delta method: `terms` has the same mean and about the same variance as the ratio of means.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -256,6 +264,14 @@ class Curve:
             quotient = values.mean(axis=0) / mean
             terms = quotient + (values - quotient * base) / mean
         return Curve(self.kernel, [terms], self.ids, self.documents)
+
+    @cached_property
+    def change(self) -> Curve:
+        """The curve minus its value at the short length; NaN if this value is unknown."""
+        (values,) = self.samples
+        base = values[:, :, np.isclose(self.lengths, self.kernel.short)]
+        base = base if base.size else np.full_like(values[:, :, :1], np.nan)
+        return replace(self, samples=[values - base])
 
     def lost(self, share: float) -> tuple[float | None, ...]:
         """Finds the first length at which the score is at most (1 - share) times its value at the short length.
@@ -377,7 +393,9 @@ def length_curves(
                 values.append((score.curve if masked else score.combine)(known[place]))
             influence = cache(partial(_mean_influence, of_length, of_group, score, common))
             drawn = count_documents(common.documents)
-            curves[key][name] = Curve(of_length, [np.stack(values)], common.ids, drawn, influence)
+            curves[key][name] = Curve(
+                of_length, [np.stack(values)], common.ids, drawn, score.worst, influence
+            )
     return curves
 
 
@@ -409,7 +427,7 @@ def difference(first: Curve, second: Curve) -> ComparedCurve:
         samples,
         first.ids,
         first.documents,
-        lambda: first.influence() - second.influence(),
+        influence=lambda: first.influence() - second.influence(),
     )
 
 
@@ -425,7 +443,7 @@ def ratio(first: Curve, second: Curve) -> ComparedCurve:
         return (first.influence() - quotient[0] * second.influence()) / base[0]
 
     samples = [a / base, quotient * b / base - quotient]
-    return ComparedCurve(first.kernel, samples, first.ids, first.documents, influence)
+    return ComparedCurve(first.kernel, samples, first.ids, first.documents, influence=influence)
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:

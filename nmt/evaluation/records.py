@@ -9,6 +9,7 @@ The keys of a record are:
     raw_reference  line of the reference file, for scores of detokenised text
     detokenised    the hypothesis as text
     length         sentence length, which determines the bucket
+    words          number of words of the raw source; absent in runs
     document, domain   names of its document and its domain; absent if unknown
     no_unk         whether all words of source and reference are in the shortlists; None without shortlists
     nll            NLL of the reference with its `</s>`, in nats; absent in output of other systems
@@ -95,7 +96,7 @@ def read_rows(path: Path) -> list[Record]:
 
 # Keys of a record that describe the sentence, not its translation.
 _TEXTS = ("source", "reference", "raw_reference", "more_references", "more_raw_references")
-_OF_SENTENCE = ("id", "line", *_TEXTS, "length", "document", "domain", "no_unk")
+_OF_SENTENCE = ("id", "line", *_TEXTS, "length", "words", "ids", "document", "domain", "no_unk")
 
 
 def system_record(

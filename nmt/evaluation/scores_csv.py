@@ -15,7 +15,7 @@ FILE = "scores.csv"
 VALUE = ("value", "low", "high")
 COLUMNS = ("set", "subset", "score", "from", "to", *VALUE, "sentences", "interval")
 _NUMBERS = {  # types of numeric columns; all other columns are text
-    **dict.fromkeys(("from", "to", "sentences"), "Int64"),
+    **dict.fromkeys(("from", "to", "sentences", "systems"), "Int64"),
     **dict.fromkeys(("value", "low", "high", "words", "longest"), "float64"),
     **dict.fromkeys(("score_a", "score_b", "delta", "p", "p_corrected"), "float64"),
 }

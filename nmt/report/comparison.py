@@ -5,7 +5,7 @@ The statistics come from `nmt.evaluation`; `nmt.report.set_comparison` selects t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -23,14 +23,16 @@ from nmt.evaluation.significance import TESTED
 from nmt.report.notes import notes_of
 from nmt.report.retention import CURVES, RETENTION, curve_rows, domain_rows, retention_rows
 from nmt.report.runs import FinishedRun, find_runs, grouped, separate_texts
+from nmt.report.score_against_score import AGAINST, compare_scores
 from nmt.report.score_files import add_scores, read_scores
 from nmt.report.set_comparison import SetComparison, best_runs
 from nmt.report.systems import read_systems
 from nmt.utils.errors import InputError
 from nmt.utils.progress import Stage
+from nmt.utils.text import as_list
 
 DIFFERENCES = ("set", "score", "a", "b", "bucket", "from", "to", "sentences", *TESTED)
-TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES}
+TABLES = {"curves": CURVES, "retention": RETENTION, "differences": DIFFERENCES, "against": AGAINST}
 LEVEL = f"{100 * CONFIDENCE:g} %"
 
 
@@ -49,6 +51,7 @@ class Comparison:
     curves: pd.DataFrame
     retention: pd.DataFrame
     differences: pd.DataFrame
+    against: pd.DataFrame  # each score compared with another one
     notes: dict[str, list[str]]  # test set -> explanations of its scores
 
     @cached_property
@@ -81,6 +84,11 @@ class Comparison:
         frame = self.scores[self.scores["key"].isin(self.about) & self.scores["from"].notna()]
         return frame.sort_values("from", kind="stable")
 
+    def main(self, test_set: str) -> list[str]:
+        """Returns the key of the first score on a test set: BLEU, if there are translations."""
+        present = set(self.whole(test_set)["key"])
+        return [key for key in self.about if key in present][:1]
+
     def by_length(self, test_set: str) -> pd.DataFrame:
         """Returns the scores on the length buckets of a test set."""
         return self.buckets[self.buckets["set"] == test_set]
@@ -101,19 +109,24 @@ def build_comparison(config: CompareConfig) -> Comparison:
         InputError: if neither runs nor systems are given, if a pattern matches no finished run, if a
             file cannot be read, or if a score or test set is unknown.
     """
-    if not config.runs and not config.systems:
-        raise InputError("runs: missing; type runs=FOLDER, or give systems, source and reference")
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
+    against = files.pop("against", None)
     wanted = None if given is None or files else list(given)
+    if not config.runs and not config.systems:
+        if not files:
+            raise InputError(
+                "runs: missing; type runs=FOLDER, or give systems, source and reference, or +scores.NAME=FILE"
+            )
+        wanted = []  # nothing can be computed from scores alone
     choose_scores(wanted or [], "scores")  # fails early if a score is unknown
     runs = find_runs(config.runs)
     separate_texts(runs)
-    tables = read_scores(files)
-    runs += read_systems(config, runs, tables)
+    scored = read_scores(files, as_list(config.select or []))
+    runs += read_systems(config, runs, scored)
     separate_texts(runs)
-    added = add_scores(tables, runs)
-    return compare_finished(runs, wanted, added, config.resamples, shown=True)
+    added = add_scores(scored, runs)
+    return compare_finished(runs, wanted, added, config.resamples, against=against, shown=True)
 
 
 def compare_finished(
@@ -122,6 +135,7 @@ def compare_finished(
     added: Sequence[Score] = (),
     resamples: int = 1000,
     *,
+    against: str | None = None,
     shown: bool = False,
 ) -> Comparison:
     """Compares runs that are already read.
@@ -132,6 +146,7 @@ def compare_finished(
             that the runs have.
         added: more scores to test. Their statistics are already in the records.
         resamples: number of bootstrap resamples for intervals and tests; 0: no tests.
+        against: key of the score with which the others are compared (`compare_scores`).
     """
     names = list(dict.fromkeys(name for run in runs for name in run.sets))
     scores = [score_table([]).assign(run="")]
@@ -143,19 +158,20 @@ def compare_finished(
             scores.append(part.completed_scores())
             curves = part.curves()
             by_domain = part.curves_by_domain()
-            notes[name] = notes_of(part, curves)
-            higher = [key for key, score in part.known.items() if score.higher_is_better]
-            kept = [*higher, *(score.key for score in added)]
-            of_set = {
+            retained: list[dict[str, Any]] = [
+                row
+                for domain, own in {"": curves, **by_domain}.items()
+                for row in retention_rows(own, part.compared, part.scale, domain)
+            ]
+            notes[name] = notes_of(part, curves, [row for row in retained if not row["domain"]])
+            of_set: dict[str, list[Iterable[dict[str, Any]]]] = {
                 "curves": [
                     curve_rows(curves, part.groups, part.controls, part.curves_of_pair),
                     *(domain_rows(own, domain) for domain, own in by_domain.items()),
                 ],
-                "retention": [
-                    retention_rows(own, kept, part.scale, domain)
-                    for domain, own in {"": curves, **by_domain}.items()
-                ],
+                "retention": [retained],
                 "differences": [part.differences()],
+                "against": [compare_scores(part, against)],
             }
             for kind, parts in of_set.items():
                 rows[kind] += [

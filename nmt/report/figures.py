@@ -173,7 +173,8 @@ def curves_figure(comparison: Comparison, test_set: str, keys: Sequence[str] = (
 
 def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     """Returns a caption that explains a figure of a score by length."""
-    totals = comparison.whole(test_set).query("key == 'bleu'")
+    totals = comparison.whole(test_set)
+    totals = totals[totals["key"].isin(comparison.main(test_set))]
     counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
     text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "

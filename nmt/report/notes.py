@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import shorten
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,15 @@ from nmt.evaluation.domains import (
     known_lengths,
     shares_at,
 )
-from nmt.evaluation.length_curve import FEWEST
+from nmt.evaluation.length_curve import FEWEST, MAX_GAP, Curve, LengthScale
 from nmt.evaluation.measured import common_sentences
 from nmt.evaluation.records import Record, in_order
 from nmt.evaluation.resampling import count_documents
+from nmt.evaluation.scores import Score
 from nmt.evaluation.scores.text import missing_tokenizer
-from nmt.report.retention import Curves
-from nmt.report.set_comparison import MAX_PAIRED, SetComparison
+from nmt.report.declared_scores import FromFile
+from nmt.report.retention import RETAINED, SHORT_END_FAILS, SMALLEST_RATIO, Curves, ends_of
+from nmt.report.set_comparison import BREVITY, MAX_PAIRED, SetComparison
 from nmt.utils.text import counted, span
 
 REPEATED = 5  # a note names an output that occurs this often, unless as many sources are repeated
@@ -30,8 +33,8 @@ FEWEST_DOCUMENTS = 20  # with fewer documents, a note warns of narrow intervals 
 CHANGED_MIX = 0.1  # a note names a domain whose fraction of lines changes this much with length
 
 
-def notes_of(part: SetComparison, curves: Curves) -> list[str]:
-    """Returns notes on the scores and curves of a test set."""
+def notes_of(part: SetComparison, curves: Curves, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns notes on the scores, the curves and the rows of retention of a test set."""
     notes = [
         f"{part.name}: {run.stored[part.name]} of {run.label}, renamed since its text differs."
         for run in part.runs
@@ -57,6 +60,17 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
             "documents differ in size."
         )
         notes.append(f"{drawn} {few}" if min(known) < FEWEST_DOCUMENTS else drawn)
+    for score in part.tested:
+        if isinstance(score, FromFile):
+            notes += score.notes
+            counts = {int(each.has(score.key).sum()) for each in part.measured.values()} - {0}
+            if counts and min(counts) < pairs:
+                few = (
+                    f"{min(counts):,}"
+                    if len(counts) == 1
+                    else f"{min(counts):,} to {max(counts):,}"
+                )
+                notes.append(f"{score.title}: for {few} of {counted(pairs, 'sentence')}.")
     notes += [*copy_notes(part), *reference_notes(part)]
     for run in part.runs if part.name in part.runs[0].records else ():
         notes += output_notes(run.label, run.translations(part.name), part.scale.unit)
@@ -75,13 +89,13 @@ def notes_of(part: SetComparison, curves: Curves) -> list[str]:
             f"{', '.join(sorted(part.unreliable))}: below BLEU {RELIABLE_BLEU}, only about 60 % of the cuts "
             f"between segments are right; scores of segments below {FEWEST_WORDS} words are left out."
         )
-    return [*notes, *domain_notes(part), *retention_notes(part, curves)]
+    return [*notes, *domain_notes(part), *retention_notes(part, curves, rows)]
 
 
 def output_notes(name: str, records: Sequence[Record], unit: str) -> list[str]:
     """Returns at most one note, on outputs that are empty, equal their source, or are repeated, such as a refusal."""
     outputs = [
-        (record.get("detokenised", " ".join(record["hypothesis"])).strip(), record)
+        (record.get("detokenised", " ".join(record.get("hypothesis", ()))).strip(), record)
         for record in records
         if record["source"]
     ]
@@ -89,10 +103,12 @@ def output_notes(name: str, records: Sequence[Record], unit: str) -> list[str]:
     copied = [
         record["length"]
         for text, record in outputs
-        if text and record["hypothesis"] == record["source"] != record["reference"]
+        if text and record.get("hypothesis") == record["source"] != record["reference"]
     ]
     counts = Counter(text for text, _ in outputs if text)
     sources = {tuple(record["source"]) for record in records}
+    if not any("hypothesis" in record for _, record in outputs):
+        return []  # scores alone
     [(most, count)] = counts.most_common(1) or [("", 0)]
     parts = [f"{counted(len(empty), 'output')} empty ({span(empty, unit)})"] if empty else []
     if copied:
@@ -119,7 +135,10 @@ def domain_notes(part: SetComparison) -> list[str]:
     """Returns notes on how short and long sentences differ in their domains."""
     if not part.domains:
         return []
-    common = common_sentences([*part.measured.values()], "bleu")
+    key = next(
+        key for key in part.known if all(each.has(key).any() for each in part.measured.values())
+    )
+    common = common_sentences([*part.measured.values()], key)
     lengths = part.scale.short, part.scale.long
     short, long = (shares_at(common, length) for length in lengths)
     domain = max(short, key=lambda name: abs(short[name] - long[name]))
@@ -168,20 +187,78 @@ def copy_notes(part: SetComparison) -> list[str]:
     ]
 
 
-def retention_notes(part: SetComparison, curves: Curves) -> list[str]:
-    """Returns notes on groups whose retention of BLEU is unknown, with the lengths that have too little data."""
-    short, long = part.scale.short, part.scale.long
-    unknown: dict[str, list[str]] = {}
-    for name in part.groups:
-        curve = curves.get("bleu", {}).get(("score", name))
-        ends = [x for x in (short, long) if curve is None or not np.isfinite(curve.at(x).score)]
-        if curve is not None and ends == [long] and curve.lengths[-1] > short:
-            continue  # retention is reported at the last length of the curve instead
-        if ends:
-            lengths = " and ".join(map(str, ends))
-            unknown.setdefault(lengths, []).append(name)
-    return [
-        f"Retention of BLEU is unknown for {', '.join(names)}: fewer than {FEWEST} sentences, or too "
-        f"few matches, at about {lengths} {part.scale.unit}."
-        for lengths, names in unknown.items()
+def retention_notes(
+    part: SetComparison, curves: Curves, rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Returns notes on each missing retention, with the reason, and on systems that fail on short sentences.
+
+    Args:
+        rows: the rows of retention over all sentences.
+    """
+    missing: dict[tuple[str, str], list[str]] = {}  # title of the score, and the reason -> groups
+    notes = []
+    for key, score in part.compared.items():
+        of_key = [row for row in rows if row["key"] == key]
+        kept = {row["name"]: row for row in of_key if row["statistic"] == RETAINED}
+        for name in part.groups if score not in BREVITY else ():
+            if name not in kept and all(
+                each.has(key).any() for each in part.members["score", name]
+            ):
+                reason = _reason(curves.get(key, {}).get(("score", name)), score, part.scale)
+                missing.setdefault((score.title, reason), []).append(name)
+        for name, row in kept.items():
+            if row["value"] > SHORT_END_FAILS and score not in BREVITY:
+                shares = [
+                    f"{each['value']:.2f} {each['statistic']}"
+                    for each in of_key
+                    if each["name"] == name and each["statistic"].startswith("of the median")
+                ]
+                beside = f" (its score is {', '.join(shares)})" if shares else ""
+                notes.append(
+                    f"{name}: retention of {score.title} above {SHORT_END_FAILS:.0%}: short sentences fail"
+                    f"{beside}. This is no strength at long ones."
+                )
+    for (title, reason), names in missing.items():
+        everyone = len(names) == len(part.groups) and not reason.startswith("fewer")
+        who = "" if everyone else f" for {', '.join(names)}"
+        notes.append(f"Retention of {title} is unknown{who}: {reason}.")
+    return notes
+
+
+def _reason(curve: Curve | None, score: Score, scale: LengthScale) -> str:
+    """Says why a curve has no retention, and what would give it one."""
+    unit = scale.unit
+    ends = [
+        x for x in (scale.short, scale.long) if curve is None or not np.isfinite(curve.at(x).score)
     ]
+    if curve is not None:
+        short, long = ends_of(curve, scale)
+        if ends == [scale.long] and long > short:
+            ends = []
+        if not ends and long < SMALLEST_RATIO * short:
+            return (
+                f"withheld, since the lengths {short:.0f} and {long} {unit} are too close; one must be at "
+                f"least {SMALLEST_RATIO} times the other"
+            )
+    if not ends:
+        given = f"; scores.{score.key}.worst=NUMBER gives it" if "_per_" not in score.key else ""
+        return f"its worst value is not known. The table shows the change{given}"
+    known = (
+        []
+        if curve is None
+        else curve.lengths[np.isfinite(curve.score)].round().astype(int).tolist()
+    )
+    spans: list[list[int]] = []
+    for length in known:
+        if spans and length <= MAX_GAP * spans[-1][-1]:
+            spans[-1].append(length)
+        else:
+            spans.append([length])
+    enough = ", ".join(span(each, unit) for each in spans) or "no length"
+    typed = ""
+    if len(known) > 1 and known[-1] >= SMALLEST_RATIO * known[0]:
+        typed = f"; short={known[0]} long={known[-1]} compares these"
+    return (
+        f"fewer than {FEWEST} sentences, or too few matches, at about {' and '.join(map(str, ends))} {unit}; "
+        f"there are enough at {enough}{typed}"
+    )

@@ -133,7 +133,7 @@ def read_file(path: str, key: str) -> ReleasedFile:
 def _parse(file: Path, changed: int) -> tuple[list[dict[str, Any]], int]:
     """Returns the rows, and the line number of the first one."""
     if ".jsonl" in file.suffixes:
-        return read_rows(file), 1
+        return [_with_parts(row) for row in read_rows(file)], 1
     if ".tsv" not in file.suffixes:
         return [{"text": line} for line in read_lines(file)], 1
     cells = (line.split("\t") for line in read_lines(file))
@@ -146,6 +146,20 @@ def _parse(file: Path, changed: int) -> tuple[list[dict[str, Any]], int]:
             )
         rows.append(dict(zip(heading, row, strict=True)))
     return rows, 2
+
+
+def _with_parts(row: dict[str, Any]) -> dict[str, Any]:
+    """Adds the parts of WMT's ids as columns, if the row lacks them.
+
+    >>> _with_parts({"doc_id": "en-ru_RU_#_speech_#_vid_27k"})["document_id"]
+    '27k'
+    """
+    parts = str(row.get("doc_id")).split("_#_")
+    if len(parts) != 3:
+        return row
+    pair, domain, document = parts
+    names = {"language_pair": pair, "domain": domain, "document_id": document.removeprefix("vid_")}
+    return names | row
 
 
 def selected_rows(conditions: Sequence[str], files: Sequence[ReleasedFile]) -> list[int]:

@@ -9,15 +9,17 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.keys import flatten
+from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.retention import CONSTANT, EXCESS, RETAINED, resampled_words
+from nmt.report.retention import CHANGE, CONSTANT, ERRORS, EXCESS, RETAINED, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
+from nmt.report.score_against_score import FALLING, LEAST, MOST, SPEARMAN, plain_sentences
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
 MAX_HEADLINES = 6  # if there are more groups, a headline describes only two of them
-RATES = (RETAINED, CONSTANT, EXCESS)  # statistics that tables show in per cent
+RATES = (RETAINED, CONSTANT, EXCESS, ERRORS)  # statistics that tables show in per cent
 
 TRAINING: dict[str, tuple[str, int | None]] = {  # column title -> key, and decimals (None: text)
     "Run": ("run", None),
@@ -116,14 +118,18 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             far = f"> {row.longest:.0f}"
             text, low, high = (far if pd.isna(each) else f"{each:.0f}" for each in values)
             cell = Cell(text, "" if low == high else f"[{low}, {high}]", row.value)
+        if row.statistic.startswith("of the median"):
+            cell = number(row.value, 2)
         cells.append(cell)
     frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
-        "Values of the curves over length. Retention: the score at the long length divided by the "
-        "score at the short length. Retention at a constant error rate: that of simulated systems "
-        "with the same score and the same error rate per word at every length. Excess retention: "
-        "the first minus the second; if its interval is below 0, long sentences lose more than a "
+        "Values of the curves over length. Retention: the distance from the worst value of the score at "
+        "the long length, divided by that at the short length. Error ratio: the score at the long length "
+        "divided by that at the short length, if 0 is its best value; above 100 %, long sentences are worse. "
+        "Retention at a constant error rate: that of simulated systems with the same score and the same "
+        "error rate per word at every length. Excess retention: the first minus the second; if its "
+        "interval is below 0, long sentences lose more than a "
         "constant error rate explains.",
         f"Lost: the first length, in {comparison.unit(test_set)}, at which this share of the score at "
         "the short length is lost; > means: not reached within the curve. "
@@ -163,6 +169,47 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"domains_{test_set}", title, table, [note])
 
 
+def against_table(comparison: Comparison, test_set: str) -> Table:
+    """Makes a table of what each score says of long sentences, a row per score; empty without scores from files."""
+    frame = comparison.against.query("set == @test_set")
+    titles = {key: heading(about) for key, about in comparison.about.items()}
+    cells = []
+    for row in frame.itertuples():
+        if row.statistic == FALLING:
+            cell = number(row.value, 0)._replace(beside=f"of {row.systems}")
+        elif row.statistic in (CHANGE, SPEARMAN):
+            digits = 2 if row.statistic == SPEARMAN else comparison.about[row.score]["digits"]
+            cell = number(row.value, digits, row.low, row.high)
+        else:
+            cell = percentage(row)
+        cells.append(cell)
+    frame = frame.assign(
+        cell=pd.Series(cells, index=frame.index, dtype=object),
+        title=frame["score"].map(titles),
+        domain=frame["domain"].replace("", "as they are"),
+        column=frame["statistic"].str.capitalize(),
+    )
+    frame = frame[~frame["statistic"].isin([LEAST, MOST])]
+    rows = {"title": "Score"} | ({"domain": "Domains"} if frame["domain"].nunique() > 1 else {})
+    bases = frame[["domain", "from", "to", "sentences", "systems"]].drop_duplicates("domain")
+    notes = [
+        f"{domain.capitalize()}: {first} to {last} {comparison.unit(test_set)}; the same {sentences:,} "
+        f"sentences, which have all scores, and the same {systems} systems in each row."
+        for domain, first, last, sentences, systems in bases.itertuples(index=False)
+    ]
+    if len(frame):
+        against = titles[frame["against"].iloc[0]]
+        notes.append(
+            "Means over the systems. A system falls if the interval of its retention is below 100 % (else that "
+            "of its error ratio above 100 %, or that of its change on the worse side of 0). Difference and "
+            f"Spearman's correlation (over the systems; Bonett and Wright, 2000) are with {against}. A dash: the "
+            f"score has no such number, since its worst (or best) value is not known. Other intervals: {LEVEL}, "
+            f"paired bootstrap over {resampled_words(frame)}, for these systems."
+        )
+    title = f"Score against score, on {test_set}"
+    return Table(f"against_{test_set}", title, pivot(frame, rows, "column"), notes)
+
+
 def headline(comparison: Comparison, test_set: str) -> str:
     """Returns the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
 
@@ -185,6 +232,11 @@ def headline(comparison: Comparison, test_set: str) -> str:
         sentences.append(f"{text}.")
     if bleu["low"].notna().any():
         sentences.append(f"In brackets: {LEVEL} intervals over {resampled_words(bleu)}.")
+    compared = comparison.against.query("set == @test_set")
+    if len(compared):
+        domain = compared["domain"].max()  # adjusted, if there are domains
+        titles = {key: about["title"] for key, about in comparison.about.items()}
+        sentences += plain_sentences(compared[compared["domain"] == domain], titles)
     return " ".join(sentences)
 
 
@@ -235,11 +287,14 @@ def all_tables(comparison: Comparison) -> list[Table]:
         scores_table,
         retention_table,
         domains_table,
+        against_table,
         seeds_table,
         lengths_table,
     )
     tables = [make(comparison, name) for name in comparison.sets for make in makers]
-    tables += [training_table(comparison.runs), paper_table(), settings_table(comparison.runs)]
+    tables.append(training_table(comparison.runs))
+    tables += [] if all(run.external for run in comparison.runs) else [paper_table()]
+    tables.append(settings_table(comparison.runs))
     return [table for table in tables if len(table.frame)]
 
 
@@ -247,7 +302,7 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
     """Writes scores.csv and other CSV files, tables.md, and one LaTeX file per table."""
     scores = comparison.scores[["run", *COLUMNS]]
     write_text(folder / "scores.csv", scores.to_csv(index=False))
-    for name in ("curves", "retention", "differences"):
+    for name in ("curves", "retention", "differences", "against"):
         write_text(folder / f"{name}.csv", getattr(comparison, name).to_csv(index=False))
     tables = all_tables(comparison)
     write_text(folder / "tables.md", "\n".join(table.markdown() for table in tables))
@@ -255,15 +310,16 @@ def write_tables(comparison: Comparison, folder: Path) -> None:
         write_text(folder / f"{table.name}.tex", table.latex())
 
 
-def bleu_by_length(comparison: Comparison) -> str:
-    """Returns BLEU by length on the first test set as a text table, or "" if there is no test set."""
-    if not comparison.sets:
+def scores_by_length(comparison: Comparison) -> str:
+    """Returns the first score (BLEU) by length on the first test set as a text table, or "" if there is none."""
+    if not comparison.sets or not (keys := comparison.main(comparison.sets[0])):
         return ""
     name = comparison.sets[0]
-    frame = comparison.scores.query("set == @name and key == 'bleu'")
+    frame = comparison.scores.query("set == @name and key == @keys[0]")
     frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
     rows = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
-    return f"BLEU by length on {name}:\n{Table('terminal', '', rows).rows()}"
+    title = REGISTERED[keys[0]].title if keys[0] in REGISTERED else keys[0]
+    return f"{title} by length on {name}:\n{Table('terminal', '', rows).rows()}"
 
 
 def names_of(runs: Iterable[str]) -> str:

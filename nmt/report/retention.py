@@ -1,4 +1,4 @@
-"""Tables of the curves over sentence length, and of retention (score at the long length / score at the short one).
+"""Tables of the curves over sentence length, and of what long sentences keep (score at the long and the short length).
 
 Every group of seeds has a curve (`nmt.evaluation.length_curve`). A pair of groups also has curves of the
 difference and of the ratio of their scores. In these curves, the difficulty of the sentences cancels, since both
@@ -7,7 +7,7 @@ groups translate the same sentences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +22,7 @@ from nmt.evaluation.length_curve import (
     excess_retention,
     ratio,
 )
+from nmt.evaluation.scores import Score
 from nmt.evaluation.scores_csv import VALUE
 from nmt.report.runs import FinishedRun
 
@@ -45,12 +46,16 @@ RETENTION = (
 """Columns of retention. `from` is the short length, or the first length of an adjusted curve that starts
 beyond it. `longest` is the last length of the curve. `to` is the long length, but at most `longest`. An empty
 `domain` means all sentences. `statistic` is one of: `at 10 words` and `at 50 words` (scores), `change` (their
-difference), `retention` (their ratio), `retention at a constant error rate`, `excess retention` (the first
-retention minus the second), and `10% lost at` (the length at which this share of the score is lost; NaN if it
-is not reached)."""
+difference), `retention` (the ratio of their distances from the worst value of the score), `retention at a constant
+error rate`, `excess retention` (the first retention minus the second), `error ratio` (the ratio of two scores whose
+best value is 0), `10% lost at` (the length at which this share of the score is lost; NaN if it is not reached), and
+`of the median at 10 words` (the score divided by that of the median system)."""
 ADJUSTED = "adjusted"  # value of `domain` for curves with the same mix of domains at all lengths
 RETAINED, CONSTANT = "retention", "retention at a constant error rate"
-EXCESS, CHANGE = "excess retention", "change"
+EXCESS, CHANGE, ERRORS = "excess retention", "change", "error ratio"
+SMALLEST_RATIO = 2  # of two lengths; kernels of closer lengths overlap
+SHORT_END_FAILS = 1.2  # a larger retention means that the system fails on short sentences
+FEWEST_SYSTEMS = 3  # that have a median
 
 Curves = Mapping[str, Mapping[tuple[str, str], Curve]]  # key of a score -> (kind, name) -> curve
 
@@ -118,44 +123,78 @@ def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
 
 
 def retention_rows(
-    curves: Curves, keys: Collection[str], scale: LengthScale, domain: str = ""
+    curves: Curves, scores: Mapping[str, Score], scale: LengthScale, domain: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Yields rows with the columns `RETENTION` except `set`, for the scores `keys`.
+    """Yields rows with the columns `RETENTION` except `set`, for these scores, by key.
 
-    Skips curves that have no retention, for example because too few sentences are near the short length.
+    Skips curves without a value at the short or the long length (`nmt.report.notes` says why).
     """
     for key, of_key in curves.items():
-        for (kind, name), curve in of_key.items():
-            if key not in keys or kind != "score":
-                continue
-            short = curve.kernel.short
-            longest = float(curve.lengths[-1])
-            long = min(scale.long, int(longest + 1e-9))
-            own = curve.relative
-            first = curve.at(short)
-            last = curve.at(long)
-            kept = own.at(long)
-            if long <= short or not np.isfinite(kept.score):
-                continue
+        systems = {name: curve for (kind, name), curve in of_key.items() if kind == "score"}
+        ends = {
+            name: (short, long)
+            for name, curve in systems.items()
+            if key in scores
+            for short, long in [ends_of(curve, scale)]
+            if long > short and np.isfinite([curve.at(short).score, curve.at(long).score]).all()
+        }
+        kept = {
+            name: curve.relative.at(ends[name][1]).score
+            for name, curve in systems.items()
+            if name in ends
+        }
+        beside_median = len(ends) >= FEWEST_SYSTEMS and any(
+            value > SHORT_END_FAILS for value in kept.values()
+        )
+        for name, (short, long) in ends.items():
+            curve = systems[name]
             values: dict[str, tuple[float | None, ...]] = {
-                f"at {short:.0f} {scale.unit}": (first.score,),
-                f"at {long} {scale.unit}": (last.score,),
-                RETAINED: (kept.score, *kept.interval()),
+                f"at {length:.0f} {scale.unit}": (curve.at(length).score,)
+                for length in (short, long)
             }
-            constant = of_key.get(("constant", name))
-            if constant is not None and np.array_equal(curve.ids, constant.ids):
-                excess = excess_retention(curve, constant).at(long)
-                if np.isfinite(excess.score):
-                    values[CONSTANT] = (kept.score - excess.score,)
-                    values[EXCESS] = (excess.score, *excess.interval())
-            values[CHANGE] = (last.score - first.score,)
-            values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
-            head = {"key": key, "name": name, "domain": domain, "interval": kept.drawn}
-            lengths = {"from": short, "to": long, "longest": longest}
+            if long >= SMALLEST_RATIO * short:
+                values |= _compared(curve, of_key.get(("constant", name)), scores[key], long)
+            for length in (short, long) if beside_median else ():
+                median = np.nanmedian([systems[other].at(length).score for other in ends])
+                worst = scores[key].worst
+                assert worst is not None
+                share = (curve.at(length).score - worst) / (median - worst)
+                values[f"of the median at {length:.0f} {scale.unit}"] = (share,)
+            head = {"key": key, "name": name, "domain": domain, "interval": curve.at(long).drawn}
+            ends_of_row = {"from": round(short), "to": long, "longest": float(curve.lengths[-1])}
             for statistic, numbers in values.items():
                 yield (
                     head
-                    | lengths
+                    | ends_of_row
                     | {"statistic": statistic}
                     | dict(zip(VALUE, numbers, strict=False))
                 )
+
+
+def ends_of(curve: Curve, scale: LengthScale) -> tuple[float, int]:
+    """Returns the two lengths that retention compares: the long one is at most the last length of the curve."""
+    return curve.kernel.short, min(scale.long, int(curve.lengths[-1] + 1e-9))
+
+
+def _compared(
+    curve: Curve, constant: Curve | None, score: Score, long: float
+) -> dict[str, tuple[float | None, ...]]:
+    """Compares a curve at the long length with its value at the short length."""
+    values: dict[str, tuple[float | None, ...]] = {}
+    kept = curve.relative.at(long)
+    has_retention = np.isfinite(kept.score)
+    if has_retention:
+        values[RETAINED] = (kept.score, *kept.interval())
+    if has_retention and constant is not None and np.array_equal(curve.ids, constant.ids):
+        excess = excess_retention(curve, constant).at(long)
+        if np.isfinite(excess.score):
+            values[CONSTANT] = (kept.score - excess.score,)
+            values[EXCESS] = (excess.score, *excess.interval())
+    if score.best == 0:
+        errors = curve.relative_to(0).at(long)
+        values[ERRORS] = (errors.score, *errors.interval())
+    change = curve.change.at(long)
+    values[CHANGE] = (change.score, *change.interval())
+    if has_retention:
+        values |= {f"{share:.0%} lost at": curve.lost(share) for share in LOST}
+    return values

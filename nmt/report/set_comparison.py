@@ -41,6 +41,7 @@ class SetComparison:
         tested: scores whose differences are tested.
         known: all scores, by key.
         keys: keys of the tested scores that have curves.
+        compared: scores whose values at the short and the long length are compared, by key.
         measured: statistics of the sentences, by run.
         domains: names of the domains; empty if there is only one, or if any sentence has none.
         no_unk: ids of the sentences whose words are in the shortlists of all runs; None without shortlists.
@@ -73,6 +74,8 @@ class SetComparison:
         self.tested = [*chosen, *added]
         self.keys = [score.key for score in self.tested if score.by_length]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
+        higher = {key: score for key, score in self.known.items() if score.higher_is_better}
+        self.compared = higher | {score.key: score for score in added}
         edges = (self.runs[0].config.get("evaluation") or {}).get("edges") or EDGES
         scales = (run.scales[name] for run in self.runs if name in run.scales)
         self.scale = next(scales, LengthScale(edges=edges))

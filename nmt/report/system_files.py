@@ -108,7 +108,7 @@ def _system_columns(file: Path) -> list[str]:
     rows = read_file(str(file), "systems").rows
     if not rows or any(reach(rows[0], name) is not None for name in OUTPUT):
         return []
-    described = {*SOURCE, *REFERENCE, *IDS, "document", "domain"}
+    described = {*SOURCE, *REFERENCE, *IDS, "document", "domain", "language_pair"}
     return [
         name
         for name in rows[0]

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from nmt.config.commands import CompareConfig
 from nmt.config.keys import MAX_LENGTH
@@ -24,7 +21,6 @@ from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
 from nmt.report.line_order import first_misfit, misplaced
 from nmt.report.released_files import (
-    IDS,
     LINE,
     MAX_SHOWN,
     OUTPUT,
@@ -41,6 +37,8 @@ from nmt.report.released_files import (
 )
 from nmt.report.retention import ADJUSTED
 from nmt.report.runs import FinishedRun
+from nmt.report.score_files import JOINS, PARAGRAPH, ScoreFile
+from nmt.report.score_tables import sentences_of, systems_of
 from nmt.report.system_files import find_languages, name_systems
 from nmt.text.tokenise import UNSPACED_LANGUAGES, Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
@@ -50,10 +48,9 @@ from nmt.utils.text import as_list, as_utf_8, counted, file_name, span
 
 log = logging.getLogger(__name__)
 
-PARAGRAPH = "\n\n"  # separates the segments of a row that is a document
+BLANK_LINE = "\n\n"  # separates the segments of a row that is a document
 
 DESCRIBED = ("document", "domain")  # keys that select a column with a property of each source line
-NO_TABLES: Mapping[str, pd.DataFrame] = MappingProxyType({})
 
 # indices of segments, and the outputs for all of them
 Parts = list[tuple[Sequence[int], Sequence[str]]]
@@ -217,12 +214,13 @@ class Translations(NamedTuple):
 def read_systems(
     config: CompareConfig,
     runs: Sequence[FinishedRun],
-    tables: Mapping[str, pd.DataFrame] = NO_TABLES,
+    scored: Sequence[ScoreFile] = (),
 ) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
 
     Args:
-        tables: result of `read_scores`. They are checked before the texts are read.
+        scored: result of `read_scores`. Without runs and systems, the systems are those of its tables, and have
+            scores alone.
 
     Raises:
         InputError: if a file cannot be read or does not fit its test set, if a test set is unknown, or if
@@ -239,8 +237,12 @@ def read_systems(
         "select",
     )
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
-    if given and not config.source:
+    alone = bool(scored) and not runs and not config.systems
+    if given and not config.source and not alone:
         raise InputError(f"{given[0]}: describes a text of source=FILE; add source=FILE")
+    if alone:
+        source = None if config.source else sentences_of(scored, config.lengths)
+        return systems_of(scored, *_source_text(config, source, alone=True))
     own, scale = _source_text(config) if config.source else ({}, None)
     sets = list(own or dict.fromkeys(name for run in runs for name in run.sets))
     systems = []
@@ -249,9 +251,11 @@ def read_systems(
     if both and (described := [key for key in DESCRIBED if getattr(config, key)]):
         raise InputError(f"{described[0]}: does not apply to runs on {both[0]}; omit it or runs=")
     named = name_systems(config.systems or {}, sets)
-    for score, table in tables.items() if len(runs) + len(named) > 1 else ():
+    for score, table in scored if len(runs) + len(named) > 1 else ():
         if "system" not in table:
-            raise InputError(f"scores.{score}: no column 'system', which names the system of a row")
+            raise InputError(
+                f"scores.{score.key}: no column 'system', which names the system of a row"
+            )
     left_out = []
     for system, files in named.items():
         if system in {run.label for run in runs}:
@@ -302,33 +306,43 @@ def _text_of(runs: Sequence[FinishedRun], test_set: str) -> TestText:
     return TestText(records, reference_tokeniser, tokenised, flat.get("data.languages"))
 
 
-def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScale]:
-    """Reads `source`, `reference` and `metadata`; returns the test set, by name, and its scale of lengths."""
-    assert config.source is not None
-    if not config.reference:
+def _source_text(
+    config: CompareConfig, source: ReleasedFile | None = None, *, alone: bool = False
+) -> tuple[dict[str, TestText], LengthScale]:
+    """Reads `source`, `reference` and `metadata`; returns the test set, by name, and its scale of lengths.
+
+    Args:
+        source: the source if it is no file.
+        alone: whether there are no outputs. Then no reference is needed.
+    """
+    if not config.reference and not alone:
         raise InputError("reference: must be given with source")
-    source = read_file(config.source, "source")
+    source = source or read_file(str(config.source), "source")
     if not source.rows:
         raise InputError(f"source={config.source}: has no lines")
-    paths = [("reference", path) for path in as_list(config.reference)]
+    paths = [("reference", path) for path in as_list(config.reference or [])]
     paths += [("metadata", config.metadata)] if config.metadata else []
     files = []
     for key, path in paths:
         file = read_file(path, key)
         files.append(file.select(paired_rows(source, file, key, config.id)))
-    count = len(as_list(config.reference))
+    count = len(as_list(config.reference or []))
     kept = selected_rows(as_list(config.select or []), [*files[count:], source])
     source, *files = [file.select(kept) for file in (source, *files)]
     described = [*files[count:], source]
     references = [file.texts(REFERENCE, "reference") for file in files[:count]]
-    languages = config.languages or find_languages(config.source, paths[0][1])
+    languages = config.languages
+    if not languages:
+        languages = find_languages(str(config.source), paths[0][1]) if not alone else ["en", "en"]
     source_tokeniser, reference_tokeniser = map(tokeniser, languages)
     names = {
         key: _names(getattr(config, key), key, described)
         for key in DESCRIBED
         if getattr(config, key) is not None
     }
-    ids = [name for name in IDS if source.has(name)]
+    ids = [name for name in JOINS if source.has(name)]
+    unspaced = languages[0] in UNSPACED_LANGUAGES
+    given = source.values("words", "words") if source.has("words") else None
     sources = []  # the raw text of each segment
     records: list[Record] = []
     segments = []  # indices of the segments of each row
@@ -338,19 +352,24 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
         written = [each for each in texts if each] or texts[
             :1
         ]  # an empty further reference is none
-        paragraphs = [each.split(PARAGRAPH) for each in (text, *written)]
+        paragraphs = [each.split(BLANK_LINE) for each in (text, *written)]
         if len(set(map(len, paragraphs))) > 1:
             paragraphs = [[each] for each in (text, *written)]
         paragraphs = [[_one_line(part) for part in parts] for parts in paragraphs]
         segments.append(range(len(records), len(records) + len(paragraphs[0])))
         own: dict[str, Any] = {key: column[row] for key, column in names.items()}
         own |= {"ids": {name: reach(source.rows[row], name) for name in ids}} if ids else {}
-        for raw, *raws in zip(*paragraphs, strict=True):
+        for place, (raw, *raws) in enumerate(zip(*paragraphs, strict=True), 1):
             sources.append(raw)
-            reference, *others = map(reference_tokeniser.tokenise, raws)
             record = {"id": len(records), "source": source_tokeniser.tokenise(raw), "length": 0}
-            record |= {"reference": reference, "raw_reference": raws[0]} | own
-            records.append(record | {"more_references": others, "more_raw_references": raws[1:]})
+            words = int(float(given[row])) if given else count_words(raw, unspaced)
+            record |= {"words": words, "reference": []} | own
+            record["ids"] = {PARAGRAPH: place} | own.get("ids", {})
+            if raws:
+                reference, *others = map(reference_tokeniser.tokenise, raws)
+                record |= {"reference": reference, "raw_reference": raws[0]}
+                record |= {"more_references": others, "more_raw_references": raws[1:]}
+            records.append(record)
     if "document" not in names and len(records) > len(segments):
         for row, own_segments in enumerate(segments):
             for n in own_segments:
@@ -366,7 +385,7 @@ def _source_text(config: CompareConfig) -> tuple[dict[str, TestText], LengthScal
     )
     if scale.long <= scale.short:
         raise InputError(f"short={scale.short}: must be below long={scale.long}")
-    name = file_name(Path(config.source).name.partition(".")[0])
+    name = file_name(Path(source.path).name.partition(".")[0])
     selected = kept if config.select else None
     return {
         name: TestText(
@@ -386,7 +405,9 @@ def _measure_lengths(
     """Returns the scale of lengths, and the length of each segment."""
     usual = "characters" if language in UNSPACED_LANGUAGES else "words"
     unit = config.lengths or usual
-    if unit == "tokens":
+    if unit == "words" and any(file.has("words") for file in described):
+        lengths = [record["words"] for record in records]
+    elif unit == "tokens":
         lengths = [len(record["source"]) for record in records]
     elif unit in ("words", "characters", *UNITS):
         characters = (usual if unit in UNITS else unit) == "characters"

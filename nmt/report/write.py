@@ -10,7 +10,7 @@ from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
-from nmt.report.result_tables import bleu_by_length, write_tables
+from nmt.report.result_tables import scores_by_length, write_tables
 from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,8 @@ def write_comparison(
     write_tables(comparison, folder / "tables")
     draw_figures(comparison, folder / "figures", figures, captioned=False)
     page = build_page(comparison, folder / "comparison.html", report, title=title)
-    runs = counted(len(comparison.runs), "run")
-    log.info("%s compared: %s\n%s", runs, page, bleu_by_length(comparison))
+    systems = sum(run.external for run in comparison.runs)
+    counts = {"run": len(comparison.runs) - systems, "system": systems}
+    compared = " and ".join(counted(count, kind) for kind, count in counts.items() if count)
+    log.info("%s compared: %s\n%s", compared, page, scores_by_length(comparison))
     return page

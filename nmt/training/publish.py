@@ -15,7 +15,7 @@ from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
 from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
-from nmt.report.result_tables import bleu_by_length
+from nmt.report.result_tables import scores_by_length
 from nmt.report.runs import FinishedRun
 from nmt.training.result_logging import log_run
 from nmt.utils.environment import rank
@@ -76,5 +76,5 @@ def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bo
         figures = draw_figures(comparison, run.folder / "figures", config.report.figures)
     with timed("logging"), Stage("logging the test", shown=shown):
         log_run(loggers, comparison, figures, page)
-    if table := bleu_by_length(comparison):
+    if table := scores_by_length(comparison):
         log.info("%s", table)

@@ -12,7 +12,7 @@ import pytest
 
 from nmt.report import result_tables
 from nmt.report.comparison import Comparison, compare_finished
-from nmt.report.result_tables import all_tables, bleu_by_length, headline, write_tables
+from nmt.report.result_tables import all_tables, headline, scores_by_length, write_tables
 from nmt.report.runs import FinishedRun
 from nmt.report.table import Cell, Table, number
 
@@ -119,12 +119,12 @@ def test_cells_escape_text() -> None:
 def test_terminal_table_shows_the_set_with_the_fullest_buckets(
     comparison: Comparison, runs: list[FinishedRun]
 ) -> None:
-    title, head, _, *rows = bleu_by_length(comparison).splitlines()
+    title, head, _, *rows = scores_by_length(comparison).splitlines()
     assert title == "BLEU by length on newstest:"
     assert head.split("|")[1:4] == [f" {'Run':19} ", "   all ", "  1-10 "]
     bleu = comparison.whole("newstest").query("key == 'bleu'")
     assert [row.split("|")[2].strip() for row in rows] == [f"{x:.2f}" for x in bleu["value"]]
-    assert bleu_by_length(compare_finished([FinishedRun("bare", {})])) == ""
+    assert scores_by_length(compare_finished([FinishedRun("bare", {})])) == ""
 
 
 def test_published_scores_are_those_of_the_paper() -> None:

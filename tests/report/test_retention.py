@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.evaluation.length_curve import Curve, LengthScale, kernel
+from nmt.evaluation.scores import REGISTERED
 from nmt.report.retention import retention_rows
 
 
@@ -27,7 +28,7 @@ def rows_of(longest, constant=None):
     curves = {("score", "a"): curve}
     if constant is not None:
         curves["constant", "a"] = replace(curve, ids=np.array(constant))
-    rows = retention_rows({"bleu": curves}, ["bleu"], LengthScale())
+    rows = retention_rows({"bleu": curves}, {"bleu": REGISTERED["bleu"]}, LengthScale())
     return {row["statistic"]: row for row in rows}
 
 

@@ -20,6 +20,8 @@ class Score(ABC):
         unit: unit of the values, such as `nats`; `ratio` for numbers near 1; empty for shares and plain numbers.
         digits: number of decimals to show.
         higher_is_better: None if neither direction is better.
+        best, worst: the best and the worst possible value; None if unknown or unlimited. Nothing is left of the
+            quality at the worst value, so a score has a retention only if this value is known.
         by_length: whether the score is also computed for each length bucket.
         default: whether the score is on by default.
         slow: whether the statistics are slow to compute. Such statistics are stored in the records. If they
@@ -33,6 +35,8 @@ class Score(ABC):
     unit: ClassVar[str] = ""
     digits: ClassVar[int] = 2
     higher_is_better: ClassVar[bool | None] = True
+    best: ClassVar[float | None] = None
+    worst: ClassVar[float | None] = None
     by_length: ClassVar[bool] = True
     default: ClassVar[bool] = True
     slow: ClassVar[bool] = False

@@ -101,6 +101,8 @@ class Bleu(Score):
     key = "bleu"
     title = "BLEU"
     unit = "points"
+    best = 100.0
+    worst = 0.0
     field = "bleu_stats"
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
@@ -147,6 +149,8 @@ class BrevityPenalty(LengthRatio):
     key = "brevity_penalty"
     title = "Brevity penalty"
     higher_is_better = True
+    best = 1.0
+    worst = 0.0
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         return brevity_penalty(sums)

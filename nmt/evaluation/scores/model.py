@@ -25,6 +25,7 @@ class NllPerWord(Ratio):
     unit = "nats"
     digits = 3
     higher_is_better = False
+    best: ClassVar[float | None] = 0.0
 
     def statistics(self, record: Sentence) -> Sequence[float] | None:
         if record.get("nll") is None:
@@ -48,6 +49,7 @@ class Perplexity(NllPerWord):
     key = "perplexity"
     title = "Perplexity"
     unit = ""
+    best = 1.0
     digits = 2
     by_length = False
 
@@ -85,6 +87,8 @@ class AlignmentPrecision(Ratio):
     title = "Alignment precision"
     digits = 3
     higher_is_better: ClassVar[bool | None] = True
+    best: ClassVar[float | None] = 1.0
+    worst: ClassVar[float | None] = 0.0
     field = "alignment_counts"
     above = HITS_POSSIBLE
     below = LINKS
@@ -105,6 +109,7 @@ class EosShare(AlignmentPrecision):
     key = "eos_share"
     title = "Words that attend most to </s>"
     higher_is_better = None
+    best = worst = None
     above = ON_EOS
     below = WORDS
 
@@ -115,6 +120,8 @@ class AlignmentErrorRate(AlignmentPrecision):
     key = "alignment_error_rate"
     title = "Alignment error rate"
     higher_is_better = False
+    best = 0.0
+    worst = 1.0
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         hits = sums[..., HITS_SURE] + sums[..., HITS_POSSIBLE]

@@ -15,7 +15,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -64,6 +64,8 @@ class TextScore(Score):
     """A metric of sacrebleu for a target language; sentences without a raw reference have no score."""
 
     unit = "points"
+    best: ClassVar[float | None] = 100.0
+    worst: ClassVar[float | None] = 0.0
 
     def __init__(self, language: str | None = None) -> None:
         self.language = language
@@ -181,6 +183,8 @@ class Ter(TextScore):
     key = "ter"
     title = "TER"
     higher_is_better = False
+    best = 0.0
+    worst = None
     default = False
     slow = True
 

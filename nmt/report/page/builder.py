@@ -80,6 +80,7 @@ def build_page(
     missing = {
         "live": not models,
         "explorer": all(run.external for run in runs),
+        "translations": not any(each["systems"] for each in translations.values()),
         "significance": len(runs) == 1,
         "training": not any(r.results.get("train") or r.results.get("history") for r in runs),
     }
@@ -93,6 +94,7 @@ def build_page(
         subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
         sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
         alone=len(runs) == 1,
+        stranger=all(run.external for run in runs),
         many=len(comparison.groups) > MANY,
         sets=[
             {
@@ -100,7 +102,8 @@ def build_page(
                 "headline": result_tables.headline(comparison, name),
                 "retention": result_tables.retention_table(comparison, name),
                 "domains": result_tables.domains_table(comparison, name),
-                "lengths": result_tables.lengths_table(comparison, name, keys=["bleu"]),
+                "against": result_tables.against_table(comparison, name),
+                "lengths": result_tables.lengths_table(comparison, name, comparison.main(name)),
                 "scores": turned(result_tables.scores_table(comparison, name)),
                 "seeds": result_tables.seeds_table(comparison, name),
             }

@@ -99,7 +99,14 @@ def fitted_sentences(
         Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems`
         (the labels of the systems), `rows` (selected results of `_translations`), and `total` (the number of all rows).
     """
-    runs = {name: comparison.paired(name) for name in comparison.sets}
+    runs = {
+        name: [
+            run
+            for run in comparison.paired(name)
+            if any("hypothesis" in row for row in run.translations(name))
+        ]
+        for name in comparison.sets
+    }
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}
     aligned = _thinned(aligned, MAX_ALIGNMENT_BYTES)
     written = {name: _translations(runs[name], name) for name in runs}

@@ -57,6 +57,7 @@ function marked(text, other) {
 const line = (name, text) => h("div", { class: "line" }, h("dt", {}, name), h("dd", { dir: "auto" }, text));
 
 export function startTranslations(translations, overview, explore) {
+  if (!byId("translations-section")) return;
   const controls = Object.fromEntries(
     ["least", "most", "find", "order", "against"].map((name) => [name, byId(`translations-${name}`)]),
   );
