@@ -142,7 +142,8 @@ class CompareConfig:
     scores: Any = key(
         None,
         "scores to compare, such as [bleu,chrf] or MODULE.NAME; null: all scores of the runs; scores.NAME=F "
-        "adds the score in column NAME of F",
+        "adds the score in column NAME of F, or scores.NAME={file: F, better: high|low, best, worst, per, weights}; "
+        "scores.against=NAME compares the others with this score",
     )
     figures: Any = key(
         [],

@@ -18,6 +18,7 @@ from nmt.report.score_against_score import FALLING, LEAST, MOST, SPEARMAN, plain
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
+UNKNOWN = "Retention of"  # notes that begin so belong to the table of retention, if there is one
 MAX_HEADLINES = 6  # if there are more groups, a headline describes only two of them
 RATES = (RETAINED, CONSTANT, EXCESS, ERRORS)  # statistics that tables show in per cent
 
@@ -60,7 +61,12 @@ def with_cells(frame: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
 def scores_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of all scores on a test set, like the paper's Table 1."""
     frame = pivot(with_cells(comparison.whole(test_set), comparison), {"run": "Run"}, "title")
-    notes = comparison.notes.get(test_set, [])
+    shown = len(comparison.retention.query("set == @test_set")) > 0
+    notes = [
+        each
+        for each in comparison.notes.get(test_set, [])
+        if not (shown and each.startswith(UNKNOWN))
+    ]
     return Table(f"scores_{test_set}", f"Scores on {test_set}", frame, notes)
 
 
@@ -142,6 +148,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             f"No excess retention of {', '.join(without)}: scores of detokenised text, of a model or from "
             "a file are not computed for the simulated systems, whose errors are in tokens."
         )
+    notes += [each for each in comparison.notes.get(test_set, []) if each.startswith(UNKNOWN)]
     title = f"What long sentences keep, on {test_set}"
     return Table(f"retention_{test_set}", title, table, notes)
 
@@ -162,7 +169,7 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
     note = (
         "Retention: the score at the long length divided by the score at the short length; between "
         "other lengths where two are given. Adjusted: every domain has at all lengths its share of "
-        "the whole set. Empty: too few sentences. "
+        "the whole set. Empty: too few sentences, or lengths closer than a factor of 2. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
     )
     title = f"What long sentences keep, by domain, on {test_set}"

@@ -195,7 +195,9 @@ def test_scores_per_paragraph_are_joined_with_the_source_by_document(tmp_path: P
 
 def test_tables_without_source_and_lengths_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "x.tsv", [{"system": "A", "comet": 0.5, "size": 3}])
-    with pytest.raises(InputError, match=r"lengths: the tables of scores have no source text.*size"):
+    with pytest.raises(
+        InputError, match=r"lengths: the tables of scores have no source text.*size"
+    ):
         build_comparison(CompareConfig(scores={"comet": file}))
 
 
@@ -244,8 +246,8 @@ def test_a_score_without_a_worst_value_has_a_change_and_a_penalty_a_ratio(tmp_pa
         for n, words in enumerate([10] * 50 + [50] * 50, 1)
     ]
     file = write(tmp_path / "z.tsv", rows)
-    per_word = {"file": file, "per": "words", "better": "high"}
-    given = {"z": {"file": file, "better": "high"}, "mqm": file}
+    rate = {"file": f"{file}:mqm", "per": "words", "better": "high", "best": 0}
+    given = {"z": {"file": file, "better": "high"}, "mqm": file, "rate": rate}
     found = build_comparison(CompareConfig(scores=given, lengths="words", resamples=20))
     change = retention(found, "z", "A", "change")
     assert (change["value"], change["low"], change["high"]) == (pytest.approx(4),) * 3
@@ -256,14 +258,15 @@ def test_a_score_without_a_worst_value_has_a_change_and_a_penalty_a_ratio(tmp_pa
         note.startswith("Retention of z is unknown: its worst value") and "scores.z.worst=" in note
         for note in found.notes["scores"]
     )
-    assert per_word["per"] == "words"
+    assert retention(found, "rate", "A", "at 50 words")["value"] == pytest.approx(-0.1)
+    assert retention(found, "rate", "A", "error ratio")["value"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("short", "long", "withheld"), [(30, 50, True), (10, 50, False)])
 def test_retention_between_close_lengths_is_withheld(
     tmp_path: Path, short: int, long: int, withheld: bool
 ) -> None:
-    found = scored(tmp_path, falls={"x": 0.1}, names=("A",))
+    scored(tmp_path, falls={"x": 0.1}, names=("A",))
     config = {"file": str(tmp_path / "x.tsv"), "better": "high", "worst": 0}
     found = build_comparison(
         CompareConfig(scores={"x": config}, lengths="words", short=short, long=long, resamples=20)

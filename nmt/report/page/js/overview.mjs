@@ -108,7 +108,7 @@ export function startOverview(overview) {
     };
     const main = about(metric.value);
     const names = lines([...main.curves, ...main.buckets], groups);
-    const light = lightOf(names, groups, rows("bleu").curves);
+    const light = lightOf(names, groups, rows(overview.scores.bleu ? "bleu" : metric.value).curves);
     const lit = (rows) => rows.filter(({ series }) => light.lit(series));
     // Grey lines come first, below the others. Only lines in colour have bands, points and dashed curves.
     const drawn = (part) => ({
