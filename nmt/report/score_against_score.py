@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
-from scipy.stats import spearmanr
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.domains import adjusted_kernel
@@ -206,7 +205,8 @@ def spearman(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float
     """
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return math.nan, math.nan, math.nan
-    value = float(spearmanr(first, second).statistic)
+    ranks = [pd.Series(each).rank() for each in (first, second)]
+    value = float(np.corrcoef(ranks)[0, 1])
     error = math.sqrt((1 + value**2 / 2) / (len(first) - 3))
     centre = np.arctanh(np.clip(value, -1 + 1e-9, 1 - 1e-9))
     margin = error * float(ndtri((1 + CONFIDENCE) / 2))
