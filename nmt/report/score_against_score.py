@@ -26,10 +26,10 @@ from nmt.evaluation.scores_csv import VALUE
 from nmt.report.declared_scores import PEOPLE, FromFile, known_name
 from nmt.report.retention import ADJUSTED, CHANGE, ERRORS, RETAINED, SMALLEST_RATIO, ends_of
 from nmt.report.set_comparison import BREVITY, SetComparison
+from nmt.report.table import number
 from nmt.utils.errors import InputError
 from nmt.utils.text import counted
 
-MEASURES = (RETAINED, ERRORS, CHANGE)  # the first that a score has decides whether it falls
 FALLING, LEAST, MOST = "systems that fall", "smallest fall", "largest fall"
 DIFFERENCE, SPEARMAN = "difference of retention", "spearman"
 FEWEST_RANKED = 4  # minimum number of systems for an interval of Spearman's correlation
@@ -44,39 +44,24 @@ with the score `against` over the systems)."""
 
 
 class _Falls(NamedTuple):
-    """How a score changes with length in each system."""
+    """How a score changes with length in S systems."""
 
-    measures: dict[str, np.ndarray]  # (S, 1 + R) values of each of `MEASURES` that the score has
+    measures: dict[str, np.ndarray]  # (S, 1 + R) of retention, error ratio and change
+    worse: np.ndarray  # (S, 1 + R) how much worse long sentences are; 0 is no change
     documents: int | None
-    score: Score
 
-    @property
-    def main(self) -> str:
-        return next(name for name in MEASURES if name in self.measures)
-
-    def worse(self) -> np.ndarray:
-        """How much worse long sentences are, (S, 1 + R): 0 is no change."""
-        values = self.measures[self.main]
-        if self.main == RETAINED:
-            return 1 - values
-        if self.main == ERRORS:
-            return values - 1
-        return -values if self.score.higher_is_better else values
+    def mean(self, name: str, less: np.ndarray | float = 0.0) -> tuple[float | None, ...]:
+        """Returns the mean of a measure over the systems, minus another one (1 + R), and its interval."""
+        values = self.measures[name].mean(axis=0) - less
+        return float(values[0]), *interval_of(values[1:], documents=self.documents)
 
     def statistics(self) -> dict[str, tuple[float | None, ...]]:
-        """Returns the values of statistics over the systems, with their intervals where they have one."""
-        worse = self.worse()
-        low = [interval_of(each[1:], documents=self.documents)[0] for each in worse]
+        """Returns the statistics of this score alone."""
+        low = [interval_of(each[1:], documents=self.documents)[0] for each in self.worse]
         falls = [
-            float(each[0])
-            for each, end in zip(worse, low, strict=True)
-            if end is not None and end > 0
+            float(each[0]) for each, end in zip(self.worse, low, strict=True) if (end or 0) > 0
         ]
-        found: dict[str, tuple[float | None, ...]] = {
-            name: _with_interval(values.mean(axis=0), self.documents)
-            for name, values in self.measures.items()
-        }
-        found[FALLING] = (len(falls),)
+        found = {name: self.mean(name) for name in self.measures} | {FALLING: (len(falls),)}
         return found | ({LEAST: (min(falls),), MOST: (max(falls),)} if falls else {})
 
 
@@ -168,10 +153,9 @@ def _rows(
     for key, own in falls.items():
         found = own.statistics()
         if key != against and RETAINED in own.measures and RETAINED in base.measures:
-            means = [each.measures[RETAINED].mean(axis=0) for each in (own, base)]
-            found[DIFFERENCE] = _with_interval(means[0] - means[1], own.documents)
+            found[DIFFERENCE] = own.mean(RETAINED, base.measures[RETAINED].mean(axis=0))
         if key != against and len(names) >= FEWEST_RANKED:
-            found[SPEARMAN] = spearman(own.worse()[:, 0], base.worse()[:, 0])
+            found[SPEARMAN] = spearman(own.worse[:, 0], base.worse[:, 0])
         rows += [
             {"score": key, **head, "statistic": statistic} | dict(zip(VALUE, values, strict=False))
             for statistic, values in found.items()
@@ -180,22 +164,22 @@ def _rows(
 
 
 def _falls(curves: Sequence[Curve], score: Score, long: float) -> _Falls:
-    zeros = {RETAINED: score.worst, ERRORS: 0.0 if score.best == 0 else None}
-    found = {
-        name: [curve.relative_to(zero).at(long) for curve in curves]
-        for name, zero in zeros.items()
-        if zero is not None
+    parts = {CHANGE: [curve.change for curve in curves]}
+    worse = {CHANGE: -1.0 if score.higher_is_better else 1.0}
+    if score.best == 0:
+        parts = {ERRORS: [curve.relative_to(0) for curve in curves], **parts}
+        worse = {ERRORS: 1.0, **worse}
+    if score.worst is not None:
+        parts = {RETAINED: [curve.relative for curve in curves], **parts}
+        worse = {RETAINED: -1.0, **worse}
+    estimates = {name: [part.at(long) for part in of_name] for name, of_name in parts.items()}
+    measures = {
+        name: np.array([[each.score, *each.resampled] for each in of_name])
+        for name, of_name in estimates.items()
     }
-    found[CHANGE] = [curve.change.at(long) for curve in curves]
-    values = {
-        name: np.array([[each.score, *each.resampled] for each in estimates])
-        for name, estimates in found.items()
-    }
-    return _Falls(values, curves[0].documents, score)
-
-
-def _with_interval(values: np.ndarray, documents: int | None) -> tuple[float | None, ...]:
-    return float(values[0]), *interval_of(values[1:], documents=documents)
+    main = next(iter(measures))  # decides whether the score falls
+    no_change = 0.0 if main == CHANGE else 1.0
+    return _Falls(measures, worse[main] * (measures[main] - no_change), curves[0].documents)
 
 
 def spearman(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
@@ -224,7 +208,8 @@ def plain_sentences(frame: pd.DataFrame, titles: Mapping[str, str]) -> list[str]
     sentences = []
     for row in frame[frame["statistic"] == DIFFERENCE].itertuples():
         own, other = titles[row.score], titles[row.against]
-        points = f"{100 * row.value:.0f} points [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+        cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
+        points = f"{cell.text} points {cell.beside}"
         if not row.low > 0 and not row.high < 0:
             sentences.append(
                 f"{own} keeps as much as {other}, as far as these sentences can tell ({points})."

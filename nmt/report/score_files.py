@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.evaluation.records import Record, in_order, read_rows
+from nmt.evaluation.records import in_order, read_rows
 from nmt.evaluation.scores import NO_UNK, REGISTERED
 from nmt.report.declared_scores import SENTENCES, WORDS, FromFile, ScoreFile, declare, options_of
 from nmt.report.ratings import RATERS, is_ratings, penalties
@@ -201,16 +201,13 @@ def add_scores(files: Sequence[ScoreFile], runs: Sequence[FinishedRun]) -> list[
             names = {each for run in runs for each in _names_of(run, table)}
             others = [str(each) for each in table["system"].unique() if each not in names]
             lacking = [run.label for run in runs if not _names_of(run, table)]
-            if others or lacking:
-                score.notes.append(
-                    f"{score.title}: "
-                    + "; ".join(
-                        [f"its file also scores {', '.join(others)}, which are not compared"]
-                        * bool(others)
-                        + [f"it has no rows for {', '.join(lacking)}"] * bool(lacking)
-                    )
-                    + "."
-                )
+            parts = (
+                [f"its file also scores {', '.join(others)}, which are not compared"]
+                if others
+                else []
+            )
+            parts += [f"it has no rows for {', '.join(lacking)}"] if lacking else []
+            score.notes += [f"{score.title}: {'; '.join(parts)}."] if parts else []
     return [score for score, _ in files]
 
 
@@ -265,28 +262,16 @@ def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: Fro
             f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
         )
     values = table[score.key].tolist()
-    below = (
-        None
-        if score.per in (SENTENCES, WORDS)
-        else [_number(x, score.per) for x in _column(table, score)]
-    )
-    added = False
-    for record, row in zip(records, rows, strict=True):
-        if row is not None and not math.isnan(values[row]):
-            count = below[row] if below else 1.0 if score.per == SENTENCES else _words(record)
-            record.setdefault("statistics", {})[score.key] = [values[row], count]
-            added = True
-    return added
-
-
-def _column(table: pd.DataFrame, score: FromFile) -> pd.Series:
-    if score.per not in table:
+    if score.per not in (SENTENCES, WORDS, *table):
         raise InputError(
             f"scores.{score.key}.per={score.per}: must be words, sentences or a column of its file"
         )
-    return table[score.per]
-
-
-def _words(record: Record) -> float:
-    """Counts the words of a source sentence."""
-    return float(record.get("words") or len(record["source"]))
+    added = False
+    for record, row in zip(records, rows, strict=True):
+        if row is not None and not math.isnan(values[row]):
+            count = 1.0 if score.per == SENTENCES else record.get("words") or len(record["source"])
+            if score.per in table:
+                count = _number(table[score.per].iloc[row], score.per)
+            record.setdefault("statistics", {})[score.key] = [values[row], float(count)]
+            added = True
+    return added

@@ -213,7 +213,7 @@ def test_a_metric_that_falls_alone_is_told_from_one_that_does_not(tmp_path: Path
     assert human.loc["systems that fall", "value"] == 0
     said = headline(found, "scores")
     assert "metric falls for 4 of 4 systems by " in said
-    assert "; human for none (difference of retention: −20 points" in said.replace("-20", "−20")
+    assert "; human for none (difference of retention: −20 points" in said
     assert "cannot tell which" in said
     table = against_table(found, "scores").frame.set_index("Score")
     assert table.loc["metric", "Systems that fall"].beside == "of 4"

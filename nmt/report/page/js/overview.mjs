@@ -237,7 +237,7 @@ export function startOverview(overview) {
   );
   if (scored) metrics();
   for (const part of ["length", "scores", "significance", "translations"])
-    byId(`${part}-section`).hidden = !scored;
+    byId(`${part}-section`)?.toggleAttribute("hidden", !scored);
   byId("training-curve").hidden = !training.value;
   byId("training-section").hidden =
     !training.value && !document.querySelector("#training-section table.sortable");
