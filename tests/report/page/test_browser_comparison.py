@@ -237,3 +237,15 @@ def test_retention_table_sorts_by_any_column(page: Any) -> None:
         unreached = [text.startswith(">") for text in cells]
         assert unreached == sorted(unreached)
         assert not all(unreached) or "50%" in heading.inner_text()
+
+
+def test_scores_without_translations_have_a_chart(chromium: Any, tmp_path: Path) -> None:
+    rows = [f"{name}\t{n}\t{n % 40 + 5}\t0.5" for name in "AB" for n in range(200)]
+    table = tmp_path / "comet.tsv"
+    table.write_text("\n".join(["system\tseg_id\twords\tcomet", *rows]) + "\n")
+    comparison = build_comparison(CompareConfig(scores={"comet": str(table)}, resamples=0))
+    opened = Opened(chromium, build_page(comparison, tmp_path / "scores.html"))
+    opened.page.wait_for_selector("#length-chart[data-drawn]")
+    assert lines(opened.page) == 2
+    assert opened.page.locator("nav a[href='#translations-section']").count() == 0
+    opened.close()
