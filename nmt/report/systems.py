@@ -362,7 +362,7 @@ def _source_text(
         for place, (raw, *raws) in enumerate(zip(*paragraphs, strict=True), 1):
             sources.append(raw)
             record = {"id": len(records), "source": source_tokeniser.tokenise(raw), "length": 0}
-            words = int(float(given[row])) if given else count_words(raw, unspaced)
+            words = _length(given[row], "words") if given else count_words(raw, unspaced)
             record |= {"words": words, "reference": []} | own
             record["ids"] = {PARAGRAPH: place} | own.get("ids", {})
             if raws:
