@@ -331,12 +331,13 @@ def differs(first: Curve, second: Curve) -> bool:
 def bands(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
     """Returns the percentages of test sets whose band excludes 0 for an equal, and for a worse system.
 
-    Each word of the worse system is right with a probability that is lower by the factor `WORSE`.
+    Each word of the worse system is right with a probability that is lower by the factor `WORSE`. The first sets
+    are the same for any number of sets.
     """
-    generator = np.random.default_rng(1)
     documents = draw_documents(plan, size)
     found = []
-    for _ in range(sets):
+    for number in range(sets):
+        generator = np.random.default_rng([1, number])
         lengths = draw_lengths(plan.lengths, size, generator)
         of = kernel(lengths)
         right = draw_difficulty(lengths, FALLS[plan.fall], generator, documents)

@@ -49,6 +49,10 @@ class Estimate:
     seeds: int  # number of runs; for a difference, the number in the smaller group
     error: float  # standard error over seeds and sentences; with few seeds, over sentences only
     df: float  # degrees of freedom of `error`
+    error_of_seeds: float = (
+        0.0  # standard error over seeds beyond the interaction; 0 with few seeds
+    )
+    df_of_seeds: float = math.inf  # degrees of freedom of `error_of_seeds`
 
     @property
     def over_seeds(self) -> bool:
@@ -126,39 +130,46 @@ def combined(
     variance = _variance(values[1:]) * _correction(documents)
     df = (sentences if documents is None else documents) - 1.0
     seeds = min(map(len, samples))
+    of_seeds: list[float] = []
     if seeds >= FEWEST_SEEDS:
-        variance, df = _over_seeds(samples, variance, documents)
+        variance, df, *of_seeds = _over_seeds(samples, variance, documents)
     error = math.sqrt(variance)
-    return Estimate(float(score), values[1:], sentences, documents, seeds, error, df)
+    return Estimate(float(score), values[1:], sentences, documents, seeds, error, df, *of_seeds)
 
 
 def _over_seeds(
     samples: Sequence[np.ndarray], of_mean: float, documents: int | None
-) -> tuple[float, float]:
-    """Returns the variance over seeds and sentences, and its degrees of freedom.
+) -> tuple[float, ...]:
+    """Returns the variance over seeds and sentences, its degrees of freedom, and `Estimate`'s two values of seeds.
 
     Example: three seeds with the values 1, 2 and 3 have S^2 / n = 1/3. Assume that over the resamples, the
     mean of the seeds has a variance of 12, and the three differences (seed minus mean) have variances of
     4/3, 0 and 4/3. Then the interaction is (4/3 + 4/3) / 2 / 3 = 4/9, and the total
-    variance is 12 - 4/9 + 1/3.
+    variance is 12 - 4/9 + 1/3. S^2 / n is below the interaction, so nothing is left for the seeds alone.
 
     Args:
         of_mean: bootstrap variance of the mean, or of the difference of two means.
     """
-    shared, between, least, squares = of_mean, 0.0, 0.0, 0.0
+    within, between, least, squares, of_between = 0.0, 0.0, 0.0, 0.0, 0.0
     for sample in samples:
         n = len(sample)
         apart = sample[:, 1:] - sample[:, 1:].mean(axis=0)
         interaction = sum(map(_variance, apart)) * _correction(documents) / (n - 1) / n
         observed = float(sample[:, 0].var(ddof=1)) / n  # S^2 / n
-        shared -= interaction
+        within += interaction
         between += observed
+        of_between += observed**2 / (n - 1)
         least += max(observed, interaction)
         squares += max(observed, interaction) ** 2 / (n - 1)
-    shared = max(0.0, shared)
+    shared = max(0.0, of_mean - within)
     if documents is not None and documents > 1:
         squares += shared**2 / (documents - 1)
-    return shared + between, (shared + least) ** 2 / squares if squares > 0 else math.inf
+    return (
+        shared + between,
+        (shared + least) ** 2 / squares if squares > 0 else math.inf,
+        math.sqrt(max(0.0, between - within)),
+        between**2 / of_between if of_between > 0 else math.inf,
+    )
 
 
 def _correction(documents: int | None) -> float:

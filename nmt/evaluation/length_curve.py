@@ -299,8 +299,9 @@ class ComparedCurve(Curve):
       sentence (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). Resamples of few documents would make
       the band too wide. So the influence of each document gets a random sign instead (wild bootstrap; Cameron,
       Gelbach and Miller, 2008). This is exact if the systems are equal and their errors symmetric.
-    - What the seeds contribute beyond it. A better seed is better at most lengths, so this part has the quantile
-      of Student's t at a single length.
+    - What the seeds contribute beyond it (`Estimate.error_of_seeds`). A better seed is better at most lengths, so
+      this part has the quantile of Student's t at a single length. The first part may be too small by chance.
+      The quantile of its largest deviation allows for that, so this part must not make up for it again.
     """
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
@@ -312,14 +313,10 @@ class ComparedCurve(Curve):
         quantile = self._largest_deviation(terms[:, np.isfinite(self.score)])
         if not np.isfinite(quantile):  # two documents
             return unknown, unknown
-        seeds_quantile = stdtrit(sum(len(each) - 1 for each in self.samples), (1 + CONFIDENCE) / 2)
-        widths = []
-        for each in self.estimates:
-            width = quantile * each.error_of_runs
-            if each.over_seeds:
-                seeds = max(0.0, each.error**2 - each.error_of_runs**2)
-                width = max(np.hypot(width, seeds_quantile * seeds**0.5), each.margin())
-            widths.append(width)
+        of_runs, of_seeds, df = np.array(
+            [(each.error_of_runs, each.error_of_seeds, each.df_of_seeds) for each in self.estimates]
+        ).T
+        widths = np.hypot(quantile * of_runs, stdtrit(df, (1 + CONFIDENCE) / 2) * of_seeds)
         return self.score - widths, self.score + widths
 
     def _largest_deviation(self, terms: np.ndarray) -> float:

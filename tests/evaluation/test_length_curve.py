@@ -206,10 +206,11 @@ def constructed(*seeds, apart=0.0, influence):
     return Curve(of, [np.stack(samples)[:, :, None]], influence=lambda: np.c_[influence])
 
 
-def half_width(curve):
-    """Returns half the width of the band of the difference to a system that scores 0 with each of three seeds."""
-    zero = replace(curve, samples=[np.zeros((3, 101, 1))], influence=lambda: 0 * curve.influence())
-    low, high = difference(curve, zero).band()
+def half_width(curve, *scores):
+    """Returns half the width of the band of the difference to a system that has these scores on all sentences."""
+    samples = np.repeat(np.reshape(scores or (0.0, 0.0, 0.0), (3, 1, 1)), 101, axis=1)
+    fixed = replace(curve, samples=[samples], influence=lambda: 0 * curve.influence())
+    low, high = difference(curve, fixed).band()
     return (high[0] - low[0]) / 2
 
 
@@ -218,12 +219,17 @@ def test_band_over_seeds_adds_two_variances():
     alone = half_width(constructed(0, influence=influence))
     assert alone > 1.96
     # The values of the seeds differ no more than what they make of single sentences.
-    equal = half_width(constructed(0, 0, 0, apart=0.3, influence=influence))
-    assert equal == pytest.approx(alone)
+    for seeds, apart in (((0, 0, 0), 0.3), ((-3, 0, 3), 3)):
+        equal = half_width(constructed(*seeds, apart=apart, influence=influence))
+        assert equal == pytest.approx(alone)
     # The seeds have the variance 1. What they make of sentences has the variance (own² + 0 + own²) / 2.
-    found = half_width(constructed(-1, 0, 1, apart=0.3, influence=influence))
+    curve = constructed(-1, 0, 1, apart=0.3, influence=influence)
     own = 0.09 * 100 / 99
-    assert found**2 == pytest.approx(alone**2 + stats.t.ppf(0.975, 4) ** 2 * (1 - own) / 3)
+    of_seeds = half_width(curve) ** 2 - alone**2
+    assert of_seeds == pytest.approx(stats.t.ppf(0.975, 2) ** 2 * (1 - own) / 3)
+    # The seeds of the other group have the variance 1/4. Welch's degrees of freedom are 50/17.
+    of_seeds = half_width(curve, -0.5, 0, 0.5) ** 2 - alone**2
+    assert of_seeds == pytest.approx(stats.t.ppf(0.975, 50 / 17) ** 2 * (5 / 4 - own) / 3)
 
 
 def test_band_over_seeds_is_at_least_as_wide_as_the_interval():
