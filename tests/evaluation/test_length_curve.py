@@ -161,22 +161,48 @@ def test_lengths_at_which_two_systems_differ():
     assert not len(apart(ratio(flat, again), 1))
 
 
+def band_of_nll(lengths, nll, resamples, documents=None):
+    """Returns the band of the difference in NLL per word of two systems with these NLLs (2, N)."""
+    groups = {}
+    numbers = [None] * len(lengths) if documents is None else documents.tolist()
+    for name, values in zip("ab", nll.tolist(), strict=True):
+        heads = enumerate(zip(lengths.tolist(), numbers, values, strict=True))
+        records = [
+            {"id": n, "length": x, "document": d, "reference": ["w"] * (x - 1), "nll": value}
+            for n, (x, d, value) in heads
+        ]
+        groups[name] = [Measured(records, choose_scores(["nll_per_word"]), resamples)]
+    curves = length_curves(groups, ["nll_per_word"])["nll_per_word"]
+    return difference(curves["a"], curves["b"]).band()
+
+
+def test_band_of_a_difference_equals_a_loop_over_sentences():
+    """Each loop draws sentences, and divides the deviation at each length by the standard error of this draw."""
+    draw = np.random.default_rng(6)
+    lengths = draw.integers(8, 40, 150)
+    nll = draw.gamma(1, 3, (2, 150)) * lengths
+    band = band_of_nll(lengths, nll, 40)
+
+    weights = kernel(lengths).weights
+    above, words = weights * (nll[0] - nll[1]), weights * lengths
+    score = above.sum(axis=1) / words.sum(axis=1)
+    influence = (above - score[:, None] * words) / words.sum(axis=1)[:, None]
+    found, largest = [], []
+    for picks in np.random.default_rng(SEED).integers(150, size=(40, 150)):
+        found.append(above[:, picks].sum(axis=1) / words[:, picks].sum(axis=1))
+        error = np.sqrt(150 * influence[:, picks].var(axis=1))
+        largest.append(np.max(np.abs(found[-1] - score) / error))
+    width = np.quantile(largest, 0.95) * np.std(found, axis=0, ddof=1)
+    np.testing.assert_allclose(band, [score - width, score + width], rtol=1e-5)
+
+
 def test_band_of_a_difference_equals_a_loop_over_documents():
     """Each loop gives the documents random signs, and divides the sum at each length by its own standard error."""
     draw = np.random.default_rng(5)
     documents = np.repeat(np.arange(12), 15)
     lengths = draw.integers(8, 40, len(documents))
     nll = draw.normal(3, 1, (2, 12))[:, documents] * lengths + draw.normal(0, 3, (2, len(lengths)))
-    groups = {}
-    for name, values in zip("ab", nll, strict=True):
-        heads = enumerate(zip(lengths.tolist(), documents.tolist(), values.tolist(), strict=True))
-        records = [
-            {"id": n, "length": x, "document": d, "reference": ["w"] * (x - 1), "nll": value}
-            for n, (x, d, value) in heads
-        ]
-        groups[name] = [Measured(records, choose_scores(["nll_per_word"]), 40)]
-    curves = length_curves(groups, ["nll_per_word"])["nll_per_word"]
-    band = difference(curves["a"], curves["b"]).band()
+    band = band_of_nll(lengths, nll, 40, documents)
 
     weights = kernel(lengths).weights
     above, words = weights * (nll[0] - nll[1]), weights * lengths
