@@ -113,6 +113,12 @@ def test_retention_and_lost_lengths_of_a_power_law():
     assert flat.relative.at(LONG).score == pytest.approx(1)
 
 
+def test_lost_length_is_beyond_the_short_length():
+    of = Kernel(np.array([5.0, 10, 20, 40]), np.ones((4, 1)), np.full(4, 40.0))
+    length, *_ = Curve(of, [np.array([[[0.2, 0.8, 0.8, 0.3]]])]).lost(0.5)
+    assert length == pytest.approx(20 * 2**0.8)  # four fifths of the way from 0.8 to 0.3
+
+
 def test_variance_of_a_ratio_equals_the_delta_method():
     """The scores vary over three seeds, but not over sentences, so the delta method gives the error of the ratio."""
     lengths = np.repeat(np.arange(4, 100), 20)
@@ -282,6 +288,16 @@ def test_variance_of_a_ratio_includes_seeds_of_the_second_group():
     found = ratio(of_seeds(*[(0.6, 0.6)] * 3), of_seeds((0.3, 1), (0.2, 1), (0.4, 1))).at(10)
     assert found.score == pytest.approx(2)
     assert found.error == pytest.approx(2 * 0.1 / 3**0.5 / 0.3)
+    inverse = ratio(of_seeds((0.3, 1), (0.2, 1), (0.4, 1)), of_seeds(*[(0.6, 0.6)] * 3)).at(10)
+    assert inverse.score == pytest.approx(1 / 2)
+    assert inverse.error == pytest.approx(0.1 / 3**0.5 / 0.6)
+
+
+def test_influence_on_a_ratio_is_its_derivative():
+    """The derivative of a / b, where a = 6 and b = 3, is (a' - 2 b') / 3."""
+    first = constructed(6, influence=np.array([1.0, -1.0]))
+    second = constructed(3, influence=np.array([1.0, 2.0]))
+    np.testing.assert_allclose(ratio(first, second).influence()[:, 0], [-1 / 3, -5 / 3])
 
 
 def test_each_seed_is_compared_with_its_own_simulated_system():
