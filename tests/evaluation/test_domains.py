@@ -88,6 +88,18 @@ def test_adjusted_curve_has_gaps_without_sentences_of_a_domain():
     assert np.any(kernel_of_domain(SCALE, sentences, "news").lengths.round() == 22)
 
 
+def test_adjusted_curve_needs_thirty_sentences_in_all():
+    """Each domain is half of the set. At 10 words, 6 and 60 sentences have the effective size 1 / (1/24 + 1/240)."""
+    lengths = np.repeat([10, 50, 10, 50], [6, 94, 60, 40])
+    domains = np.repeat(["captions", "news"], 100)
+    sentences = CommonSentences(np.arange(200), lengths, None, domains, [])
+    assert 10 in SCALE.weights(sentences).lengths.round(6)
+    assert [*comparable_domains(SCALE, sentences)] == ["captions", "news"]
+    found = adjusted_kernel(SCALE, sentences).lengths
+    assert 50 in found.round(6)
+    assert found.min() > 20
+
+
 def test_single_domain_has_no_adjusted_curve():
     lengths = np.repeat([8, 10, 12, 45, 50, 55], 100)
     domains = np.where(lengths < 30, "social", "news")

@@ -35,6 +35,24 @@ def test_variance_of_sentences_and_seeds():
     assert found.df == pytest.approx((of_mean - interaction + least) ** 2 / (least**2 / 2))
 
 
+def test_mean_that_no_sentence_moves_varies_with_the_seeds():
+    """A resample adds ±1 to the first of three scores, and ∓1 to the last, so their mean stays the same."""
+    own = np.array([1, -1, 1, -1])
+    resampled = np.array([[1.0], [2.0], [3.0]]) + np.array([[1], [0], [-1]]) * own
+    found = combined([np.concatenate([[[1], [2], [3]], resampled], axis=1)], 100)
+    assert found.error**2 == pytest.approx(1 / 3)
+    assert found.df == pytest.approx(2)
+
+
+def test_smaller_group_decides_whether_seeds_count():
+    """A group of three seeds is compared with a group of two, so the interval accounts for the sentences only."""
+    shared = np.array([0.0, -2, -1, 0, 1, 2])
+    several, two = (np.array(means)[:, None] + shared for means in ([5.0, 6, 7], [1.0, 3]))
+    found = combined([several, two], 100)
+    assert (found.seeds, found.drawn, found.score) == (2, "sentences", 4)
+    assert found.interval() == (4, 4)
+
+
 def test_variances_and_degrees_of_freedom_of_few_documents():
     """Resamples of D documents vary too little by the factor (D - 1) / D; they have D - 1 degrees of freedom."""
     run = combined([np.array([[2.0, 1.0, 3.0]])], 100, documents=5)
