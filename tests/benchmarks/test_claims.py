@@ -6,13 +6,21 @@ import shlex
 import numpy as np
 import pytest
 import yaml
+from scipy import stats
 
 from benchmarks import claims
-from benchmarks.claims import claims_table, decided_rows, matches, read_claims, verdict_words
+from benchmarks.claims import (
+    apply_rule,
+    claims_table,
+    decided_rows,
+    matches,
+    read_claims,
+    verdict_words,
+)
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.estimate import enough_resamples
+from nmt.evaluation.estimate import Estimate, enough_resamples
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
@@ -155,6 +163,23 @@ def test_verdict_rules(decide, runs, claim, verdict):
     assert row["verdict"] == verdict
     shown = verdict if verdict == "undecided" else f"{verdict}, for these models only"
     assert verdict_words(row) == shown
+
+
+@pytest.mark.parametrize(
+    ("score", "margin", "verdict"),
+    [
+        (0.5, 1, "supported"),
+        (0.5, 0.8, "undecided"),
+        (1.5, 1, "refuted"),
+        (-1.5, 1, "refuted"),
+        (-1.4, 1, "undecided"),
+    ],
+)
+def test_equivalence_is_decided_within_its_margin(score, margin, verdict):
+    """With a standard error of 0.2 and 10 degrees of freedom, the interval of 95 % is ± 0.446."""
+    estimate = Estimate(score, np.empty(0), 90, None, 3, 0.2, 10)
+    beyond = stats.t.cdf((score - margin) / 0.2, 10), stats.t.cdf((-margin - score) / 0.2, 10)
+    assert apply_rule({"within": margin}, estimate) == (verdict, pytest.approx(max(beyond)))
 
 
 def simulated_retention(run):
