@@ -55,6 +55,15 @@ def test_swapped_words_stay_in_their_sentence(references):
     assert 0.3 < moved < 0.6  # each swap moves two words
 
 
+@pytest.mark.parametrize(("added", "copies"), [(1.0, 2), (-1.0, 0), (0.0, 1)])
+def test_words_are_repeated_or_dropped_by_the_sign_of_the_rate(added, copies):
+    made = References([[["a", "b", "c"]], [["d"]]])
+    made.draw(1)
+    words, sentence = made.hypotheses(Rates(1e-9, 0.05, 0.0, added))
+    assert [made.vocabulary[word] for word in words] == [*np.repeat([*"abcd"], copies)]
+    assert sentence.tolist() == [*np.repeat([0, 0, 0, 1], copies)]
+
+
 def test_errors_of_neighbouring_sentences_are_independent(references):
     """Errors of neighbouring words are correlated within a sentence, but not across its end."""
     made = References([[words] for words in references])
