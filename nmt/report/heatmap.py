@@ -52,9 +52,9 @@ def choose_four(
 ) -> list[dict[str, Any]]:
     """Chooses the sentences of the four-panel figure: the first sentence, and three random ones (fixed seed).
 
-    The random sentences have 10 to 20 words and no unknown words. If fewer than three qualify, sentences with
-    unknown words are taken, then sentences of other lengths. The choice depends only on the sentences, so all
-    runs on a test set show the same ones.
+    The random sentences have 10 to 20 words and no unknown words, and their translation is the reference. If
+    fewer than three qualify, other translations are taken, then sentences with unknown words, then sentences of
+    other lengths.
 
     Args:
         rows: records of alignments/<set>.jsonl.
@@ -63,10 +63,11 @@ def choose_four(
     if known is None:
         known = {row["id"] for row in rows if UNKNOWN_SYMBOL not in row["source"] + row["target"]}
 
-    def rank(row: dict[str, Any]) -> tuple[bool, bool, str]:
+    def rank(row: dict[str, Any]) -> tuple[bool, bool, bool, str]:
         outside = not DRAWN[0] <= row["length"] <= DRAWN[1]
         draw = hashlib.sha256(f"{SEED}\n{' '.join(row['source'])}".encode(errors="replace"))
-        return outside, row["id"] not in known, draw.hexdigest()
+        wrong = row["target"][:-1] != row["reference"]
+        return outside, row["id"] not in known, wrong, draw.hexdigest()
 
     return [*rows[:1], *sorted(rows[1:], key=rank)[:3]]
 

@@ -21,7 +21,13 @@ def row(source, target, number=0):
     draw = np.random.default_rng(number)
     weights = draw.dirichlet(np.ones(len(source)), len(target)).round(5).tolist()
     sides = {"source": source, "target": target}
-    return {"id": number, "length": len(source) - 1, "weights": weights, **sides}
+    return {
+        "id": number,
+        "length": len(source) - 1,
+        "weights": weights,
+        "reference": ["right"],
+        **sides,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +185,9 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
     assert choose_four([rows[0], *rows[:0:-1]])[1:] == chosen[1:]
     assert {each["id"] for each in choose_four(rows, known={2, 5, 7})[1:]} == {2, 5, 7}
     assert len(choose_four(rows[:2])) == 2
+    for right in (2, 5, 6):
+        rows[right]["target"] = [*rows[right]["reference"], "</s>"]
+    assert {each["id"] for each in choose_four(rows)[1:]} == {2, 5, 6}
 
 
 def test_run_goes_on_if_figures_and_page_fail(folder, monkeypatch, caplog):
