@@ -99,7 +99,7 @@ def lengths_figure(
     buckets = comparison.by_length(test_set)
     buckets = buckets.assign(place=_places(buckets))
     keys = keys or [key for key in BLEU_PARTS if key in set(buckets["key"])]
-    columns = min(2, len(keys))
+    columns = 3 if len(keys) == 3 else min(2, len(keys))  # no empty panel
     rows = -(-len(keys) // columns)
     width = PANEL * columns
     names = [shown(name, MAX_LABEL) for name in comparison.groups]

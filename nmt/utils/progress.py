@@ -39,7 +39,12 @@ class Stage(tqdm):
         terminal = False if NOTEBOOK else None  # with None, tqdm hides the bar outside terminals
         hidden = terminal if shown and counts else True
         super().__init__(
-            total=total, desc=title, unit=f" {unit}s", dynamic_ncols=True, disable=hidden
+            total=total,
+            desc=title,
+            unit=f" {unit}s",
+            dynamic_ncols=True,
+            disable=hidden,
+            position=0 if NOTEBOOK else None,  # a nested bar would print escape codes
         )
         if shown and self.disable:
             log.info("%s%s", title, "" if total is None else f": {counted(total, unit)}")
