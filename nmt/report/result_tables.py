@@ -19,6 +19,7 @@ from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
 UNKNOWN = "Retention of"  # notes that begin so belong to the table of retention, if there is one
+TITLES = {"by_length": "sentences of all lengths", "test": "the test set"}  # of sets, for people
 MAX_HEADLINES = 6  # if there are more groups, a headline describes only two of them
 RATES = (RETAINED, CONSTANT, EXCESS, ERRORS)  # statistics that tables show in per cent
 
@@ -34,6 +35,11 @@ TRAINING: dict[str, tuple[str, int | None]] = {  # column title -> key, and deci
     "Parameters": ("parameters", 0),
     "Peak memory, GB": ("memory", 2),
 }
+
+
+def set_title(name: str) -> str:
+    """Returns the title of a test set: its name, or a description of a set of the built-in corpus."""
+    return TITLES.get(name, name)
 
 
 def heading(about: Mapping[str, Any]) -> str:
@@ -67,7 +73,7 @@ def scores_table(comparison: Comparison, test_set: str) -> Table:
         for each in comparison.notes.get(test_set, [])
         if not (shown and each.startswith(UNKNOWN))
     ]
-    return Table(f"scores_{test_set}", f"Scores on {test_set}", frame, notes)
+    return Table(f"scores_{test_set}", f"Scores on {set_title(test_set)}", frame, notes)
 
 
 def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = ()) -> Table:
@@ -78,7 +84,7 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     rows = {"run": "Run"} if len(keys) == 1 else {"title": "Score", "run": "Run"}
     unit, drawn = comparison.unit(test_set), resampled_words(frame)
     note = f"Scores by number of {unit}; {LEVEL} bootstrap intervals over {drawn}."
-    title = f"{score} by length on {test_set}"
+    title = f"{score} by length on {set_title(test_set)}"
     return Table(f"by_length_{test_set}", title, pivot(frame, rows, "bucket"), [note])
 
 
@@ -103,7 +109,7 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     table.insert(1, "Seeds", [number(count, 0) for count in counts])
     unit = comparison.unit(test_set)
     notes = [f"Mean ± standard deviation over seeds; last columns: BLEU by number of {unit}."]
-    return Table(f"seeds_{test_set}", f"Over seeds, on {test_set}", table, notes)
+    return Table(f"seeds_{test_set}", f"Over seeds, on {set_title(test_set)}", table, notes)
 
 
 def percentage(row: Any) -> Cell:
@@ -149,7 +155,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             "a file are not computed for the simulated systems, whose errors are in tokens."
         )
     notes += [each for each in comparison.notes.get(test_set, []) if each.startswith(UNKNOWN)]
-    title = f"What long sentences keep, on {test_set}"
+    title = f"What long sentences keep, on {set_title(test_set)}"
     return Table(f"retention_{test_set}", title, table, notes)
 
 
@@ -172,7 +178,7 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
         "the whole set. Empty: too few sentences, or lengths closer than a factor of 2. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
     )
-    title = f"What long sentences keep, by domain, on {test_set}"
+    title = f"What long sentences keep, by domain, on {set_title(test_set)}"
     return Table(f"domains_{test_set}", title, table, [note])
 
 
@@ -213,38 +219,36 @@ def against_table(comparison: Comparison, test_set: str) -> Table:
             f"score has no such number, since its worst (or best) value is not known. Other intervals: {LEVEL}, "
             f"paired bootstrap over {resampled_words(frame)}, for these systems."
         )
-    title = f"Score against score, on {test_set}"
+    title = f"Score against score, on {set_title(test_set)}"
     return Table(f"against_{test_set}", title, pivot(frame, rows, "column"), notes)
 
 
 def headline(comparison: Comparison, test_set: str) -> str:
-    """Returns the retention of each group: "A: BLEU 43 at 10 words, 9 at 50 words: retention 21 % [19, 23]."
+    """Returns one sentence with the retention of each group, the highest one first.
 
-    If there are more than `MAX_HEADLINES` groups, it describes only those with the lowest and the highest
-    retention. It is empty if there is no curve.
+    "From 10 to 50 words, A keeps 97 % of its BLEU; B keeps 21 %." If there are more than `MAX_HEADLINES` groups,
+    it names only those with the highest and the lowest retention. It is empty if there is no curve.
     """
-    frame = comparison.retention.query("set == @test_set and domain == ''")
-    kept = frame[frame["statistic"] == RETAINED].set_index("name")
-    bleu, precisions = (kept[kept["key"] == key] for key in ("bleu", "bleu_precisions"))
-    if len(bleu) > MAX_HEADLINES:
-        bleu = bleu.sort_values("value").iloc[[0, -1]]
-    sentences = []
-    for name, row in bleu.iterrows():
-        ends = frame[(frame["key"] == "bleu") & (frame["name"] == name)]
-        ends = ends[ends["statistic"].str.startswith("at ")]
-        scores = ", ".join(f"{end.value:.0f} {end.statistic}" for end in ends.itertuples())
-        text = f"{name}: BLEU {scores}: retention {percentage(row)}"
-        if name in precisions.index:
-            text += f" (without the brevity penalty {percentage(precisions.loc[name])})"
-        sentences.append(f"{text}.")
-    if bleu["low"].notna().any():
-        sentences.append(f"In brackets: {LEVEL} intervals over {resampled_words(bleu)}.")
+    frame = comparison.retention.query(
+        "set == @test_set and domain == '' and key == 'bleu' and statistic == @RETAINED"
+    ).sort_values("value", ascending=False, kind="stable")
+    if len(frame) > MAX_HEADLINES:
+        frame = frame.iloc[[0, -1]]
+    parts = []
+    unit = comparison.unit(test_set)
+    for (first, last), rows in frame.groupby(["from", "to"], sort=False):
+        kept = [
+            f"{row['name']} keeps {100 * row['value']:.0f}\N{NO-BREAK SPACE}%"
+            for row in rows.to_dict("records")
+        ]
+        kept[0] += " of its BLEU"
+        parts.append(f"From {first:.0f} to {last:.0f} {unit}, {'; '.join(kept)}.")
     compared = comparison.against.query("set == @test_set")
     if len(compared):
         domain = compared["domain"].max()  # adjusted, if there are domains
         titles = {key: about["title"] for key, about in comparison.about.items()}
-        sentences += plain_sentences(compared[compared["domain"] == domain], titles)
-    return " ".join(sentences)
+        parts += plain_sentences(compared[compared["domain"] == domain], titles)
+    return " ".join(parts)
 
 
 def paper_table() -> Table:
@@ -326,7 +330,7 @@ def scores_by_length(comparison: Comparison) -> str:
     frame = frame.sort_values("from", na_position="first").assign(low=None, high=None)
     rows = pivot(with_cells(frame, comparison), {"run": "Run"}, "bucket")
     title = REGISTERED[keys[0]].title if keys[0] in REGISTERED else keys[0]
-    return f"{title} by length on {name}:\n{Table('terminal', '', rows).rows()}"
+    return f"{title} by length on {set_title(name)}:\n{Table('terminal', '', rows).rows()}"
 
 
 def names_of(runs: Iterable[str]) -> str:

@@ -71,9 +71,9 @@ def test_comparison_html_has_headline_curve_and_retention(tmp_path):
     runs = [make_run(tmp_path / name, model=name) for name in ("RNNencdec", "RNNsearch")]
     comparison = nmt.compare(runs, resamples=20)
     text, tags = text_of(forms(comparison)["text/html"])
-    assert "RNNencdec-50: BLEU" in text
+    assert "RNNencdec-50 keeps" in text
     assert "What long sentences keep, on newstest" in text
     assert {"table", "img"} <= tags
     first, second = repr(comparison).splitlines()
     assert first == "Comparison of RNNencdec-50 and RNNsearch-50 on newstest"
-    assert second.startswith("RNNencdec-50: BLEU")
+    assert second.startswith("From 10 to 50 words, RNN")

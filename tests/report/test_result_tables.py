@@ -63,10 +63,9 @@ def test_headline_and_table_give_the_retention(comparison: Comparison) -> None:
     lost = kept.loc["50% lost at", "value"]
     assert np.interp(lost, curve.index, curve) == pytest.approx(short / 2, rel=0.02)
     said = headline(comparison, "newstest")
-    assert said.startswith(f"RNNencdec-50: BLEU {short:.0f} at 10 words, {long:.0f} at 50 words: ")
-    assert (
-        f": retention {100 * retention['value']:.0f}\xa0% [{100 * retention['low']:.0f}, " in said
-    )
+    assert said.startswith("From 10 to 50 words, ")
+    assert f"RNNencdec-50 keeps {100 * retention['value']:.0f}\xa0%" in said
+    assert said.count("of its BLEU") == 1
     table = result_tables.retention_table(comparison, "newstest").frame
     row = table[table["Score"] == "BLEU, all"].set_index("Runs").loc["RNNencdec-50"]
     share = 100 * retention["value"]

@@ -28,8 +28,8 @@ from nmt.utils.files import write_text
 from nmt.utils.text import counted, printable
 
 SECTIONS = {
-    "length": "By length",
     "live": "Translate",
+    "length": "By length",
     "explorer": "Alignments",
     "scores": "Scores",
     "significance": "Significance",
@@ -46,6 +46,10 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
     finalize=lambda value: printable(value) if type(value) is str else value,
 )
+GISTS = {
+    "RNNencdec": "reads the whole sentence into one fixed vector, and writes the translation from it alone.",
+    "RNNsearch": "looks back at every word of the sentence for each word it writes (attention).",
+}
 MAX_COLUMNS = 4  # maximum number of runs in a table with a column per run
 
 
@@ -91,8 +95,10 @@ def build_page(
         program=Markup(program),
         payloads={"data": embed.packed(data), "library": embed.packed(library), **models},
         title=title or result_tables.names_of(comparison.groups),
-        subtitle=counted(len(runs), "system") + (f" on {', '.join(sets)}" if sets else ""),
+        subtitle=counted(len(runs), "system")
+        + (f" on {' and '.join(map(result_tables.set_title, sets))}" if sets else ""),
         sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
+        gists=gists(comparison),
         alone=len(runs) == 1,
         stranger=all(run.external for run in runs),
         many=len(comparison.groups) > MANY,
@@ -118,6 +124,12 @@ def build_page(
     )
     write_text(Path(path), text)
     return Path(path)
+
+
+def gists(comparison: Comparison) -> dict[str, str]:
+    """Returns a sentence for each of the paper's two models that the runs have, by the name of the model."""
+    models = {run.results.get("model") for run in comparison.runs}
+    return {name: text for name, text in GISTS.items() if name in models}
 
 
 def turned(table: Table) -> Table:

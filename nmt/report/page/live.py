@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+import zlib
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -38,28 +40,41 @@ def fitted_models(
     for alike in kinds.values():
         alike.sort(key=lambda run: -(run.results.get("max_length") or 0))
     models: dict[str, str] = {}
+    known: set[str] | None = None  # words that all models know; None if there is no list of words
     size = 0
     for run in (run for pair in zip_longest(*kinds.values()) for run in pair if run):
         model = base64.b64encode(_file(run).read_bytes()).decode("ascii")
         if report.live is True or size + len(model) <= LIMIT:
             models[run.label] = model
             size += len(model)
+            if words := _words(_file(run)):
+                known = words if known is None else known & words
     if not models:
         return {}, None
     payloads = {f"live-{n}": model for n, model in enumerate(models.values())}
     payloads["live-program"] = embed.packed(embed.program("model/worker.mjs"))
-    return payloads, {"models": list(models), "sentences": _offered(runs)}
+    return payloads, {"models": list(models), "sentences": _offered(runs, known)}
 
 
 def _file(run: FinishedRun) -> Path:
     return (run.folder or Path()) / FILE
 
 
-def _offered(runs: Sequence[FinishedRun]) -> list[dict[str, Any]]:
-    """Returns detokenised source sentences of the test sets as examples, from short to long."""
+def _words(file: Path) -> set[str]:
+    """Returns the source words that the model of a `live.bin` knows; empty for subwords."""
+    head = zlib.decompress(file.read_bytes()).partition(b"\n")[0]
+    return set(json.loads(head)["source_vocabulary"].get("words", ()))
+
+
+def _offered(runs: Sequence[FinishedRun], known: set[str] | None) -> list[dict[str, Any]]:
+    """Returns detokenised source sentences of the test sets as examples, from short to long.
+
+    All their words are in `known`, unless no sentence is.
+    """
     rows = {
         tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
     }
+    rows = {words for words in rows if known is None or known.issuperset(words)} or rows
     ascending = sorted(filter(None, rows), key=lambda words: (len(words), words))
     languages = next(run.flat["data.languages"] for run in runs if "data.languages" in run.flat)
     source_tokeniser = tokeniser(languages[0])

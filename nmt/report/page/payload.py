@@ -20,7 +20,7 @@ from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import caption
 from nmt.report.heatmap import Item, spread
 from nmt.report.page.embed import packed
-from nmt.report.result_tables import heading
+from nmt.report.result_tables import heading, set_title
 from nmt.report.runs import FinishedRun
 
 # Limits per page. If translations or alignments need more, an evenly spaced selection is kept.
@@ -57,6 +57,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
         },
         "sets": {
             name: {
+                "title": set_title(name),
                 "caption": caption(comparison, name, "a score"),
                 "unit": comparison.unit(name),
                 "controls": sorted(

@@ -1,9 +1,11 @@
 """The page's models in a browser: translation, longer sentences, single steps, settings and links."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -42,7 +44,7 @@ def live_page(live_runs: list[FinishedRun], tmp_path_factory: pytest.TempPathFac
 def live(chromium: Any, live_page: Path) -> Iterator[Any]:
     opened = Opened(chromium, live_page)
     opened.page.wait_for_selector("html[data-translated]")
-    opened.page.click("#live-section details.fold summary")
+    opened.page.click("#live-settings summary")
     yield opened.page
     opened.close()
 
@@ -126,18 +128,75 @@ def test_step_shows_attention_and_alternatives(live: Any) -> None:
     assert words(live, 1)[2] == wanted != before[2]
 
 
-@pytest.mark.parametrize("width", [390, 800, 1280])
-def test_step_view_stays_visible(live: Any, width: int) -> None:
+@pytest.mark.parametrize("words", [10, 24])
+def test_sentence_translation_and_map_share_a_screen(live: Any, words: int) -> None:
     greedily(live)
+    live.set_viewport_size({"width": 1280, "height": 800})
+    enter(live, " ".join(["agreement"] * words))
+    live.locator("#live-section").evaluate("(part) => part.scrollIntoView()")
+    boxes = [live.locator(part).first.bounding_box() for part in ("#live-text", ".written")]
+    rows = live.locator(".live-column").nth(1).locator(".map text.target").all()
+    assert all(box["y"] >= 40 and box["y"] + box["height"] <= 800 for box in boxes)
+    assert all(row.bounding_box()["y"] <= 800 for row in rows[: words + 1])
+    sizes = "[...document.querySelectorAll('.map text')].map((t) => getComputedStyle(t).fontSize)"
+    assert min(float(size.removesuffix("px")) for size in live.evaluate(sizes)) >= 12
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_step_in_words_stays_visible(live: Any, width: int) -> None:
     live.set_viewport_size({"width": width, "height": 900})
-    enter(live, "the agreement on the European area " * 10)
+    enter(live, "the agreement on the European area " * 6)
     column = live.locator(".live-column").first
-    box = {part: column.locator(f".{part}").bounding_box for part in ("written", "reading", "map")}
-    assert 0 <= box["reading"]()["y"] - box["written"]()["y"] - box["written"]()["height"] < 20
     column.locator(".map").evaluate("(part) => part.scrollIntoView({ block: 'end' })")
-    assert 60 < box["reading"]()["y"] < 120  # below the fixed bar at the top
-    assert box["map"]()["y"] + box["map"]()["height"] <= 901
-    assert box["reading"]()["y"] + box["reading"]()["height"] < 0.6 * 900
+    assert 60 < column.locator(".said").bounding_box()["y"] < 200  # below the fixed bar at the top
+
+
+def test_lecture_mode_shows_the_equations_of_each_step(live: Any) -> None:
+    greedily(live)
+    enter(live, "agreement on the European area")
+    live.focus("#live-stage")
+    live.keyboard.press("l")
+    live.wait_for_selector("#lecture[open]")
+    smallest = """Math.min(...[...document.querySelectorAll('#lecture *')].filter((e) => e.innerText)
+      .map((e) => parseFloat(getComputedStyle(e).fontSize)))"""
+    assert live.evaluate(smallest) >= 24
+    live.keyboard.press("ArrowRight")
+    assert live.locator("#lecture-equations dt").all_inner_texts()[1].startswith("αij = exp(eij)")
+    score, share, context = live.locator("#lecture-equations dd").all_inner_texts()
+    weight = re.fullmatch(r"α2, (.+) = exp\((.+)\) / exp\((.+)\) = (.+)", share)
+    assert weight is not None
+    word, energy, total, alpha = weight.groups()
+    value = math.exp(float(energy.replace("−", "-")) - float(total.replace("−", "-")))
+    assert value == pytest.approx(float(alpha), abs=0.02)
+    assert score.startswith(f"e2, {word} = {energy}")
+    assert context.startswith(f"c2 = {alpha} h({word})")
+    live.keyboard.press("2")
+    equal = "document.querySelector('#lecture-equations dd').innerText"
+    until(live, f"{equal} === 'α2, j = 1 / 6 = 0.17 for every j'")
+    live.keyboard.press("3")
+    until(live, f"{equal}.startsWith('c = (') && {equal}.endsWith('also at step 2')")
+    assert barriers(live) == []
+    live.keyboard.press("Escape")
+    until(live, "!document.querySelector('#lecture').open")
+    assert live.input_value("#live-slider") == "1"
+
+
+def test_picture_is_saved_as_svg(live: Any) -> None:
+    enter(live, "agreement on the European area")
+    with live.expect_download() as saved:
+        live.locator(".live-column").nth(1).get_by_text("Save the picture").click()
+    root = ElementTree.parse(saved.value.path()).getroot()
+    assert saved.value.suggested_filename == "RNNsearch-50.svg"
+    texts = ["".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "Europeanarea"[:8] in "".join(texts)
+    assert all(
+        "fill" in each.get("style") for each in root.iter("{http://www.w3.org/2000/svg}rect")
+    )
+
+
+def test_known_words_are_listed(live: Any) -> None:
+    listed = live.evaluate("document.querySelector('#live-known').textContent").split(", ")
+    assert set(listed) == set(MODELS["RNNsearch-50"].source.words)
 
 
 def test_longer_and_shorter_keep_earlier_results(live: Any) -> None:
@@ -160,7 +219,7 @@ def test_longer_and_shorter_keep_earlier_results(live: Any) -> None:
 def test_attention_beam_and_unknown_words_can_be_changed(live: Any) -> None:
     greedily(live)
     enter(live, "the zebra was signed")
-    assert "RNNsearch-50 does not know zebra" in live.inner_text("#live-unknown")
+    assert live.inner_text("#live-unknown") == "unknown to RNNencdec-50 and RNNsearch-50: zebra"
     as_trained = words(live, 1)
     fixed = words(live, 0)
     translated_after(live, lambda: live.check("[name=live-attention][value=uniform]"))
@@ -183,6 +242,7 @@ def test_link_restores_sentence_and_settings(chromium: Any, live_page: Path, liv
     assert again.page.input_value("#live-text") == "future & people, 100 % <b>"
     assert again.page.is_checked("[name=live-attention][value=argmax]")
     assert words(again.page, 1) == words(live, 1)
+    assert abs(again.page.locator("#live-section").bounding_box()["y"]) <= 80
     again.close()
 
 

@@ -57,6 +57,17 @@ const lengthAxis = ([first, last]) => ({
   labelOverlap: "greedy",
 });
 
+/** A row of each coloured curve, where its name stands: in the upper half of the curves `above` the line. */
+function namedRows(curves, above) {
+  const coloured = curves.filter(({ grey }) => !grey);
+  const own = [...new Set(coloured.map(({ series }) => series))].map((name) =>
+    coloured.filter(({ series }) => series === name),
+  );
+  const rows = own.map((points) => points[Math.floor(0.6 * points.length)]);
+  rows.sort((a, b) => b.value - a.value);
+  return rows.filter((_, n) => n < Math.ceil(rows.length / 2) === above);
+}
+
 /** Scores over length: curves with bands, dashed curves for a constant error rate, points for buckets,
  * vertical lines at the longest training sentences (`caps`), and a horizontal line at the value `level`. */
 function lengthPanel({
@@ -139,6 +150,12 @@ function lengthPanel({
       data: { values: buckets },
       mark: { type: "point", filled: true, size: 55, opacity: 1 },
       encoding: { x, y, color, shape, tooltip },
+    });
+  for (const above of names.length <= MANY && height > 200 && curves.length ? [true, false] : [])
+    layer.push({
+      data: { values: namedRows(curves, above) },
+      mark: { type: "text", dy: above ? -16 : 18, fontSize: 14, fontWeight: 600 },
+      encoding: { x, y, color, text: { field: "series" } },
     });
   return { width, height, layer };
 }

@@ -47,8 +47,7 @@ export function startExplorer(alignments) {
   }
   function describe(sentence) {
     const words = sentence.source.slice(0, -1).join(" ");
-    const start = words.length > 60 ? `${words.slice(0, 59)}…` : words;
-    return `${ui.sort.value === "length" ? sentence.length : fixed(difference(sentence), 1)} · ${start}`;
+    return `${ui.sort.value === "length" ? sentence.length : fixed(difference(sentence), 1)} · ${words}`;
   }
   const find = (set, id) => alignments[set]?.find((sentence) => String(sentence.id) === String(id));
 

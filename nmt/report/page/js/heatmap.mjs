@@ -2,49 +2,48 @@
 // opacity of a cell is its weight; without attention, lines lead from the last source word to every target
 // word. A step moves a frame and changes a few classes, but draws nothing again.
 
-import { svg } from "./dom.mjs";
+import { h, svg } from "./dom.mjs";
 
 const LEAST = 0.004;
 const SLANT = 55; // degrees: slant of the column labels; where columns are narrow, labels are upright
 const FONT = 12;
-const SMALL = { cell: 8, font: 9 }; // pixels: smallest readable sizes; a picture that needs more room scrolls
+const SMALLEST = 12; // pixels: smallest cell beside a readable label; a picture that needs more room scrolls
 
 const textWidth = (words, font) =>
   Math.min(14.6 * font, 14 + 0.62 * font * Math.max(...words.map((word) => word.length)));
 
 const short = (word) => (word.length > 22 ? `${word.slice(0, 21)}…` : word);
 
-/** Sizes of the cells, letters and margins of a picture of these words, for a space `room` pixels wide. */
-export function layout(source, target, room, foot = 6) {
-  const sized = (slant, font) => {
-    const left = textWidth(target.map(short), font);
-    const label = textWidth(source.map(short), font);
+/** Sizes of the cells and margins of a picture of these words, for a space `room` pixels wide and, if cells
+ * stay readable, `tall` pixels high. */
+export function layout(source, target, room, foot = 6, tall = Infinity) {
+  const sized = (slant) => {
+    const left = textWidth(target.map(short), FONT);
+    const label = textWidth(source.map(short), FONT);
     const top = Math.round(label * Math.sin((slant * Math.PI) / 180)) + 14;
     const flat = Math.cos((slant * Math.PI) / 180);
     // how far each slanted label reaches beyond the last column, in pixels
     const beyond = source.map(
-      (word, j) => textWidth([short(word)], font) * flat - (source.length - 1 - j) * 11,
+      (word, j) => textWidth([short(word)], FONT) * flat - (source.length - 1 - j) * 11,
     );
     const right = 6 + Math.round(Math.max(...beyond));
-    const cell = Math.min(28, Math.floor((room - left - right) / source.length));
-    return { cell, font, slant, left, top, right };
+    const across = Math.floor((room - left - right) / source.length);
+    const cell = Math.min(28, across, Math.floor((tall - top - foot) / target.length));
+    return { cell: Math.max(SMALLEST, cell), slant, left, top, right };
   };
-  let size = sized(SLANT, FONT);
-  if (size.cell < 14) {
-    size = sized(90, SMALL.font);
-    size.cell = Math.max(SMALL.cell, Math.min(14, size.cell));
-  }
+  let size = sized(SLANT);
+  if (size.cell < 16) size = sized(90);
   const { cell, left, top, right } = size;
   const [width, height] = [left + cell * source.length + right, top + cell * target.length + foot];
   return { ...size, width, height };
 }
 
 /** Draws a decoding in `element`; returns {step}, where step(i) moves the picture to target word i. */
-export function heatmap(element, decoding, { choose, label }) {
+export function heatmap(element, decoding, { choose, label, tall }) {
   const { source, target, weights } = decoding;
-  const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22);
-  const { cell, left, top, font, slant } = size;
-  const shift = slant === 90 ? 0.5 * cell + 0.35 * font : 0.62 * cell;
+  const size = layout(source, target, element.clientWidth - 4, weights ? 6 : 22, tall);
+  const { cell, left, top, slant } = size;
+  const shift = slant === 90 ? 0.5 * cell + 0.35 * FONT : 0.62 * cell;
   const columns = source.map((word, j) =>
     svg(
       "text",
@@ -80,7 +79,7 @@ export function heatmap(element, decoding, { choose, label }) {
   // labels stay in view when cells scroll: column labels are a separate drawing, row labels are moved
   const edge = top - 7;
   const { width } = size;
-  const style = `font-size: ${font}px`;
+  const style = `font-size: ${FONT}px`;
   const drawing = (from, height, attributes) =>
     svg("svg", { width, height, viewBox: `0 ${from} ${width} ${height}`, style, ...attributes });
   const head = drawing(0, edge, { class: "columns", "aria-hidden": "true" });
@@ -149,6 +148,30 @@ export function heatmap(element, decoding, { choose, label }) {
       bring("scrollLeft", left + most * cell, left, element.clientWidth, element.scrollWidth);
     },
   };
+}
+
+const INKS = ["fill", "fill-opacity", "stroke", "stroke-width", "opacity", "font", "paint-order"];
+
+/** Saves the picture in an element as an SVG file, with the colours and fonts of the page written into it. */
+export function saveSvg(element, name) {
+  const parts = [...element.querySelectorAll("svg")];
+  const file = svg("svg", { width: parts[0].getAttribute("width") });
+  let y = 0;
+  for (const part of parts) {
+    const copy = part.cloneNode(true);
+    const shown = [part, ...part.querySelectorAll("*")];
+    [copy, ...copy.querySelectorAll("*")].forEach((node, n) => {
+      const style = getComputedStyle(shown[n]);
+      node.setAttribute("style", INKS.map((ink) => `${ink}: ${style.getPropertyValue(ink)}`).join("; "));
+    });
+    copy.setAttribute("y", y);
+    y += Number(part.getAttribute("height"));
+    file.append(copy);
+  }
+  file.setAttribute("height", y);
+  const text = new XMLSerializer().serializeToString(file);
+  const href = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  h("a", { href, download: name }).click();
 }
 
 function cells(weights, { cell, left, top }) {

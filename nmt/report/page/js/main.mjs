@@ -9,7 +9,8 @@ import { startTranslations } from "./translations.mjs";
 
 /** Keeps the section of the address in view while the sections above it are drawn. */
 function holdNamedSection() {
-  const section = location.hash && byId(location.hash.slice(1));
+  const name = location.hash.startsWith("#live=") ? "live-section" : location.hash.slice(1);
+  const section = name && byId(name);
   if (!section) return;
   const hold = new ResizeObserver(() => section.scrollIntoView());
   hold.observe(document.body);

@@ -31,16 +31,8 @@ export function startOverview(overview) {
   const look = looks(overview, COLOURS);
   const on = new Set(overview.runs.map(({ label }) => label));
   const listeners = [];
-  const [set, metric, tested, bucket, together, compared, bands, training] = [
-    "set",
-    "metric",
-    "tested",
-    "bucket",
-    "grouped",
-    "compared",
-    "bands",
-    "training-metric",
-  ].map(byId);
+  const controls = "set metric tested bucket grouped compared bands training-metric";
+  const [set, metric, tested, bucket, together, compared, bands, training] = controls.split(" ").map(byId);
   const scored = Object.keys(overview.sets).length > 0;
   const seeded = overview.groups.length < overview.runs.length;
   const known = (key) =>
@@ -229,7 +221,7 @@ export function startOverview(overview) {
 
   setOptions(
     set,
-    Object.keys(overview.sets).map((name) => [name, name]),
+    Object.entries(overview.sets).map(([name, { title }]) => [name, title]),
   );
   setOptions(
     training,

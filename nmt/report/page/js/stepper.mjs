@@ -2,6 +2,9 @@
 
 import { byId } from "./dom.mjs";
 
+/** The keys that step, and how far. */
+export const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -1e9, End: 1e9 };
+
 /** Steps with the controls `<prefix>-previous`, `-next`, `-slider`, and the keys pressed in `<prefix>-stage`.
  *
  * @param show shows a step: (step) => text for the slider
@@ -26,20 +29,12 @@ export function stepper(prefix, show, keys = {}) {
   previous.addEventListener("click", () => go(state.step - 1));
   next.addEventListener("click", () => go(state.step + 1));
   slider.addEventListener("input", () => go(Number(slider.value)));
-  const moves = {
-    ArrowRight: () => go(state.step + 1),
-    ArrowDown: () => go(state.step + 1),
-    ArrowLeft: () => go(state.step - 1),
-    ArrowUp: () => go(state.step - 1),
-    Home: () => go(0),
-    End: () => go(state.last),
-    ...keys,
-  };
   stage.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea"))
       return;
-    if (!Object.hasOwn(moves, event.key)) return;
-    moves[event.key]();
+    if (Object.hasOwn(STEPS, event.key)) go(state.step + STEPS[event.key]);
+    else if (Object.hasOwn(keys, event.key)) keys[event.key]();
+    else return;
     event.preventDefault();
   });
   return state;

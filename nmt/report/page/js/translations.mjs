@@ -54,6 +54,13 @@ function marked(text, other) {
   return parts;
 }
 
+/** The words of the text `other` that are missing from a text. */
+function lost(text, other) {
+  const words = text === null || other === null ? [] : other.split(" ");
+  const missing = words.filter((_, i) => unmatched(words, text.split(" "))[i]).join(" ");
+  return missing ? h("small", { class: "lost" }, " lost: ", h("del", { text: missing })) : null;
+}
+
 const line = (name, text) => h("div", { class: "line" }, h("dt", {}, name), h("dd", { dir: "auto" }, text));
 
 export function startTranslations(translations, overview, explore) {
@@ -90,7 +97,9 @@ export function startTranslations(translations, overview, explore) {
         {},
         line("Source", row.s),
         line("Reference", system < 0 ? row.r : marked(row.r, base)),
-        shown.map((n) => line([set.systems[n], bleu(row.b[n])], marked(row.h[n], base))),
+        shown.map((n) =>
+          line([set.systems[n], bleu(row.b[n])], [marked(row.h[n], base), lost(row.h[n], base)]),
+        ),
       ),
     );
   }

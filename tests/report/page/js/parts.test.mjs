@@ -235,7 +235,12 @@ test("in a specification, the text of users is only in data values and in domain
     theme,
     words: "source words",
   });
-  assert.equal(spec.vconcat[0].layer.length, 5); // training cap, bands, dashed curves, curves, points
+  // training cap, bands, dashed curves, curves, points, names above and below the curves
+  assert.equal(spec.vconcat[0].layer.length, 7);
+  assert.deepEqual(
+    spec.vconcat[0].layer.slice(5).map(({ data }) => data.values.map(({ series }) => series)),
+    [[hostile], []],
+  );
   assert.deepEqual(spec.vconcat[0].layer[3].encoding.color.scale.range, ["#222"]);
   assert.deepEqual(spec.vconcat[1].data.values, rows);
   assert.equal(spec.vconcat.length, 4); // on a phone the charts are below each other
@@ -320,12 +325,13 @@ test("translations are filtered by length and text, and sorted", () => {
   assert.deepEqual(ids({ most: 35, least: 0 }), [1, 2, 3]);
 });
 
-test("cells of 8 to 28 pixels fill the width; long sentences have smaller letters", () => {
+test("cells of 12 to 28 pixels fill the width and the height, and scroll beyond", () => {
   const words = (count) => Array(count).fill("word");
   assert.equal(layout(words(5), words(7), 1000).cell, 28);
-  const { width, font } = layout(words(37), words(37), 507);
-  assert.ok(width <= 507 && font >= 9);
-  assert.equal(layout(words(61), words(60), 300).cell, 8);
+  assert.ok(layout(words(37), words(37), 557).width <= 557);
+  assert.equal(layout(words(61), words(60), 300).cell, 12);
+  const low = layout(words(9), words(20), 700, 6, 420);
+  assert.ok(low.height <= 420 && low.cell >= 14);
   const { cell, left, right } = layout(words(30), words(30), 700);
   assert.ok(left + 30 * cell + right <= 700);
   assert.ok(cell > 14);

@@ -5,7 +5,7 @@ import { entropy, expectationText, inWords, largest, mean, totals } from "../ali
 import { LEAST, SHOWN, runnerRows, weightRow } from "../bars.mjs";
 import { h } from "../dom.mjs";
 import { fixed, plural } from "../format.mjs";
-import { heatmap } from "../heatmap.mjs";
+import { heatmap, saveSvg } from "../heatmap.mjs";
 import { drawStates } from "./vector.mjs";
 
 /** A column for a model: {element, model, show(record), step(i), draw(), record(), waiting(), writing(words),
@@ -25,40 +25,33 @@ export function column(model, { choose, force }) {
     totals: h("p", { class: "keys" }),
     runners: h("tbody"),
   };
-  const head = (...titles) =>
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        titles.map((text) => (text === "" ? h("td") : h("th", { scope: "col", text }))),
-      ),
-    );
-  const reads = h(
-    "table",
-    { class: "bars" },
-    h("caption", { text: "Reads" }),
-    head("Source word", "", "Weight", "Energy"),
-    ui.read,
-  );
-  const runners = h(
-    "table",
-    { class: "bars" },
-    h("caption", { text: "Runners-up (click to force)" }),
-    head("Word", "", "Probability"),
-    ui.runners,
-  );
+  const cell = (text) => (text === "" ? h("td") : h("th", { scope: "col", text }));
+  const head = (titles) => h("thead", {}, h("tr", {}, titles.map(cell)));
+  const bars = (text, titles, body) =>
+    h("table", { class: "bars" }, h("caption", { text }), head(titles), body);
+  const reads = bars("Reads", ["Source word", "", "Weight", "Energy"], ui.read);
+  const runners = bars("Runners-up (click to force)", ["Word", "", "Probability"], ui.runners);
   const tables = h("div", { class: "tables" }, model.attends ? reads : null, runners);
-  const reading = h("div", { class: "reading" }, ui.said, tables, ui.totals);
+  const reading = h("div", { class: "reading" }, tables, ui.totals);
+  const gist = model.attends
+    ? "looks back at every word of the sentence for each word it writes."
+    : "reads the whole sentence into one fixed vector.";
+  const save = h("button", {
+    type: "button",
+    class: "small",
+    onclick: () => saveSvg(ui.map, `${model.label}.svg`),
+    text: "Save the picture (SVG)",
+  });
   const element = h(
     "article",
     { class: "live-column", "aria-label": model.label },
-    h("h3", { text: model.label }),
+    h("h3", {}, model.label, h("small", { text: ` ${gist}` })),
     ui.words,
+    ui.said,
+    ui.map,
     reading,
     ui.figures,
-    ui.map,
+    save,
     ui.states,
   );
   let record = null;
@@ -72,7 +65,7 @@ export function column(model, { choose, force }) {
     const label = record.weights
       ? `Attention of ${written} over ${plural(record.source.length, "source word")} in ${model.label}`
       : `${model.label}: one fixed vector feeds each of ${written}`;
-    picture = heatmap(ui.map, record, { choose, label });
+    picture = heatmap(ui.map, record, { choose, label, tall: heightLeft(ui.map) });
     picture.step(at);
   }
 
@@ -148,6 +141,14 @@ export function column(model, { choose, force }) {
       ui.words.textContent = message;
     },
   };
+}
+
+/** The height in pixels that the window has for a picture: below all above it, or else below its section. */
+function heightLeft(map) {
+  const { top } = map.getBoundingClientRect();
+  const start = map.closest("section")?.getBoundingClientRect().top ?? 0;
+  const [below, inSection] = [top + scrollY, top - start + 45].map((y) => innerHeight - y - 12);
+  return Math.max(below > 280 ? below : inSection, 0.45 * innerHeight);
 }
 
 function unread({ unread: places, source }) {

@@ -7,6 +7,7 @@ import { readLink, shareField } from "../share.mjs";
 import { onResize, stepper } from "../stepper.mjs";
 import { column } from "./column.mjs";
 import { startModels } from "./models.mjs";
+import { startLecture } from "./lecture.mjs";
 import { joinClause } from "./sentence.mjs";
 
 const SHORT = 20; // words: longest sentence that is appended
@@ -15,29 +16,10 @@ const KEPT = 12; // maximum number of rows of the history
 /** Starts the panel over the models of the page, once all are loaded; returns {redraw}. */
 export async function startLive({ models: labels, sentences }) {
   const models = await startModels(labels);
-  const ui = Object.fromEntries(
-    [
-      "panel",
-      "text",
-      "unknown",
-      "translate",
-      "longer",
-      "shorter",
-      "pick",
-      "stop",
-      "progress",
-      "first",
-      "second",
-      "attention",
-      "beam",
-      "replace",
-      "said",
-      "stage",
-      "columns",
-      "table",
-      "history",
-    ].map((name) => [name, byId(`live-${name}`)]),
-  );
+  const names =
+    "panel text unknown translate longer shorter pick stop progress first second attention beam replace " +
+    "said stage columns table history";
+  const ui = Object.fromEntries(names.split(" ").map((name) => [name, byId(`live-${name}`)]));
   const {
     languages: [source],
     search,
@@ -57,13 +39,14 @@ export async function startLive({ models: labels, sentences }) {
     const text = ui.text.value;
     const found = await readAll(text);
     if (text !== ui.text.value) return;
-    ui.unknown.textContent = found
-      .flatMap(({ words, known }, n) => {
-        const missing = [...new Set(words.filter((_, i) => !known[i]))];
-        const named = `${missing.slice(0, 12).join(", ")}${missing.length > 12 ? ", …" : ""}`;
-        return missing.length ? [`${state.columns[n].model.label} does not know ${named}`] : [];
-      })
-      .join("; ");
+    const names = new Map(); // unknown words -> models
+    found.forEach(({ words, known }, n) => {
+      const missing = [...new Set(words.filter((_, i) => !known[i]))];
+      const list = `${missing.slice(0, 12).join(", ")}${missing.length > 12 ? ", …" : ""}`;
+      if (list) names.set(list, [...(names.get(list) ?? []), state.columns[n].model.label]);
+    });
+    const told = [...names].map(([list, labels]) => `unknown to ${labels.join(" and ")}: ${list}`);
+    ui.unknown.textContent = told.join("; ");
   }
   function type(text) {
     ui.text.value = text;
@@ -85,20 +68,24 @@ export async function startLive({ models: labels, sentences }) {
   }
 
   // Translating
+  const settings = () => ({
+    beam_size: Number(ui.beam.value),
+    attention: ui.attention.querySelector("input:checked").value,
+    replace_unk: ui.replace.value,
+  });
   async function translate(prefixes = new Map(), step = steps.step) {
     const turn = ++state.turn;
     const text = ui.text.value;
-    const attention = ui.attention.querySelector("input:checked").value;
+    const chosen = settings();
     share({
       live: text,
       beam: ui.beam.value,
-      attention,
+      attention: chosen.attention,
       unknown: ui.replace.value,
       first: ui.first.value,
       second: ui.second.value,
     });
     ui.stop.hidden = false;
-    const settings = { beam_size: Number(ui.beam.value), attention, replace_unk: ui.replace.value };
     const written = new Map();
     await Promise.all(
       state.columns.map(async (one) => {
@@ -111,7 +98,7 @@ export async function startLive({ models: labels, sentences }) {
           ui.progress.textContent = [...written.values()].join("; ");
         };
         try {
-          const record = await one.model.translate(text, settings, prefixes.get(one) ?? [], progress);
+          const record = await one.model.translate(text, chosen, prefixes.get(one) ?? [], progress);
           if (turn !== state.turn) return;
           if (record === null) one.failed("There is no word to translate.");
           else {
@@ -157,13 +144,8 @@ export async function startLive({ models: labels, sentences }) {
       `${label}: nats per word`,
       ...(attends ? [`${label}: words not read`] : []),
     ]);
-    ui.table.tHead.replaceChildren(
-      h(
-        "tr",
-        {},
-        ["Source words", ...head].map((title) => h("th", { scope: "col", text: title })),
-      ),
-    );
+    const cells = ["Source words", ...head].map((title) => h("th", { scope: "col", text: title }));
+    ui.table.tHead.replaceChildren(h("tr", {}, cells));
     ui.table.tBodies[0].replaceChildren(
       ...state.history.map((entry) =>
         h(
@@ -184,7 +166,7 @@ export async function startLive({ models: labels, sentences }) {
     const chosen = models.filter(({ label }) => label === ui.first.value || label === ui.second.value);
     if (ui.first.value !== chosen[0].label) chosen.reverse();
     state.columns = chosen.map((model) => {
-      const one = column(model, { choose: (i) => steps.go(i), force: (i, n) => force(one, i, n) });
+      const one = column(model, { choose: steps.go, force: (i, n) => force(one, i, n) });
       return one;
     });
     state.history = [];
@@ -192,14 +174,16 @@ export async function startLive({ models: labels, sentences }) {
     const dictionary = chosen.some(({ about }) => about.dictionary);
     ui.replace.querySelector("[value=dictionary]").disabled = !dictionary;
     if (!dictionary && ui.replace.value === "dictionary") ui.replace.value = "none";
+    const words = chosen.map((model) => model.about.words ?? []);
+    const known = words[0].filter((word) => words.every((list) => list.includes(word)));
+    byId("live-vocabulary").hidden = known.length === 0;
+    byId("live-known-count").textContent = known.length.toLocaleString("en");
+    byId("live-known").textContent = known.sort((a, b) => a.localeCompare(b)).join(", ");
     ui.attention.hidden = !chosen.some(({ attends }) => attends);
   }
   function set(given) {
-    for (const [key, select] of [
-      ["first", ui.first],
-      ["second", ui.second],
-      ["unknown", ui.replace],
-    ]) {
+    const selects = { first: ui.first, second: ui.second, unknown: ui.replace };
+    for (const [key, select] of Object.entries(selects)) {
       if ([...select.options].some(({ value }) => value === given[key])) select.value = given[key];
     }
     if (given.beam) ui.beam.value = given.beam;
@@ -213,21 +197,15 @@ export async function startLive({ models: labels, sentences }) {
     if (live === undefined) return false;
     set(settings);
     type(live);
+    byId("live-section").scrollIntoView();
     return true;
   }
 
   const plain = models.find(({ attends }) => !attends);
   const attending = models.find(({ attends }) => attends);
-  setOptions(
-    ui.first,
-    labels.map((label) => [label, label]),
-    (plain ?? models[0]).label,
-  );
-  setOptions(
-    ui.second,
-    labels.map((label) => [label, label]),
-    (attending ?? models[1] ?? models[0]).label,
-  );
+  const named = labels.map((label) => [label, label]);
+  setOptions(ui.first, named, (plain ?? models[0]).label);
+  setOptions(ui.second, named, (attending ?? models[1] ?? models[0]).label);
   for (const field of ["first", "second"]) byId(`live-${field}-field`).hidden = models.length < 2;
   byId("live-language").textContent = new Intl.DisplayNames(["en"], { type: "language" }).of(source);
   ui.text.lang = source;
@@ -235,7 +213,7 @@ export async function startLive({ models: labels, sentences }) {
     ["", "from the test set …"],
     ...sentences.map(({ text, words }, i) => [
       i,
-      `${words} · ${text.length > 70 ? `${text.slice(0, 69)}…` : text}`,
+      `${words} · ${text}`,
     ]),
   ]);
   byId("live-pick-field").hidden = ui.shorter.hidden = sentences.length === 0;
@@ -268,6 +246,15 @@ export async function startLive({ models: labels, sentences }) {
   for (const control of [ui.beam, ui.replace, ui.attention])
     control.addEventListener("change", () => translate());
   window.addEventListener("hashchange", followLink);
+  startLecture(
+    () => ({
+      models: state.columns.map(({ model }) => model),
+      text: ui.text.value,
+      settings: settings(),
+      step: steps.step,
+    }),
+    steps.go,
+  );
   const redraw = () => {
     for (const one of state.columns) one.draw();
   };

@@ -12,8 +12,9 @@ let turn = 0; // number of the latest translation: a new one ends the previous o
 const ANSWERS = {
   async load({ model }) {
     trained = readModel(await inflateBytes(model));
-    const { model: name, languages, search, dictionary } = trained.about;
-    return { model: name, languages, search, dictionary: Boolean(dictionary) };
+    const { model: name, languages, search, dictionary, scoring } = trained.about;
+    const { words } = trained.about.source_vocabulary;
+    return { model: name, languages, search, scoring, words, dictionary: Boolean(dictionary) };
   },
   read: ({ text }) => trained.read(text),
   stop: () => {
