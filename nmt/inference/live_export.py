@@ -18,8 +18,6 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.fused import plain_class
 from nmt.inference.model import Model
@@ -34,6 +32,7 @@ from nmt.layers import (
     Network,
     ScaledDot,
 )
+from nmt.models.checkpoint import rounded_to_8_bits
 from nmt.report.page.live import FILE, LIMIT
 from nmt.text.tokenise import tokeniser
 from nmt.utils.environment import rank
@@ -107,13 +106,6 @@ def live_model(trained: Model) -> bytes | str:
             codes.append(code.tobytes())
         numbers.append(weight.astype("<f4").tobytes())
     return b"".join([json.dumps(about).encode(), b"\n", *codes, *numbers])
-
-
-def rounded_to_8_bits(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantises a matrix (m, n) to int8 codes (m, n) and a scale (m,) per row; matrix ≈ codes * scale."""
-    scale = np.abs(matrix).max(1) / 127
-    divisor = np.where(scale > 0, scale, 1.0)[:, None]
-    return np.rint(matrix / divisor).astype(np.int8), scale
 
 
 def _described(vocabulary: Vocabulary) -> dict[str, Any] | None:

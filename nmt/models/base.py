@@ -20,7 +20,7 @@ from nmt.fused import backend_of, is_fused
 from nmt.fused.choice import Way, fastest_way, possible_ways
 from nmt.fused.gpu.graphs import LossGraphs
 from nmt.layers import Likelihood
-from nmt.models.checkpoint import read_checkpoint
+from nmt.models.checkpoint import expanded, read_checkpoint
 from nmt.models.held_out_metrics import HeldOutMetrics, Sums
 from nmt.models.networks import Parts, assemble, rnnencdec, rnnsearch
 from nmt.models.optimizer import make_optimizer, replace_optimizer
@@ -243,6 +243,7 @@ class Translator(pl.LightningModule, ABC):
         Lightning restores the optimizer with its stored settings. If the settings in the configuration
         differ, they replace the stored settings.
         """
+        checkpoint["state_dict"] = expanded(checkpoint["state_dict"])
         stored = checkpoint["nmt"]
         if "way" in stored:
             self.way = Way(**{key: stored["way"][key] for key in Way._fields})

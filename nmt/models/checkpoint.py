@@ -12,17 +12,20 @@ The entry `hyper_parameters` has the configuration (`config`) and the vocabulary
     dictionary                            translations of source words, if trained with search.replace_unk=dictionary
 
 Of a finished run, only the best checkpoint (without one, the last) has `outcome` and `dictionary`. All values
-have standard Python types.
+have standard Python types. A compact checkpoint (`compact`) has no optimizer and stores each matrix in 7 bits.
 """
 
 from __future__ import annotations
 
+import io
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from nmt.config.code import reject_untrusted_targets
@@ -37,6 +40,13 @@ from nmt.utils.files import write_atomically
 from nmt.utils.version import __version__
 
 KEY = "nmt"
+COMPACT_ENTRIES = (
+    "state_dict",
+    "hyper_parameters",
+    KEY,
+    "global_step",
+    "pytorch-lightning_version",
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,42 @@ def complete_checkpoint(
     write_atomically(path, lambda stream: torch.save(content, stream))
 
 
+def compact(path: str | Path, output: str | Path) -> None:
+    """Writes a small copy of a checkpoint, which can translate but not resume; nothing else in it changes."""
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    small = {name: content[name] for name in COMPACT_ENTRIES} | {"log_sums": [0.0, 0.0]}
+    for name, weight in content["state_dict"].items():
+        if weight.ndim == 2:
+            codes, scale = rounded_to_8_bits(weight.float().numpy(), most=63)
+            small["state_dict"][name] = (torch.from_numpy(codes), torch.from_numpy(scale))
+    saved = io.BytesIO()
+    torch.save(small, saved)
+    with (
+        zipfile.ZipFile(saved) as plain,
+        zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as file,
+    ):
+        for name in plain.namelist():
+            file.writestr(name, plain.read(name), compresslevel=9)
+
+
+def rounded_to_8_bits(matrix: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:
+    """Quantises a matrix (m, n) to int8 codes (m, n) and a scale (m,) per row; matrix ≈ codes * scale.
+
+    `most` is the largest code of a row.
+    """
+    scale = np.abs(matrix).max(1) / most
+    divisor = np.where(scale > 0, scale, 1.0)[:, None]
+    return np.rint(matrix / divisor).astype(np.int8), scale
+
+
+def expanded(weights: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """Returns the state_dict of a checkpoint, with the matrices of a compact one as floats."""
+    return {
+        name: weight if isinstance(weight, torch.Tensor) else weight[0] * weight[1][:, None]
+        for name, weight in weights.items()
+    }
+
+
 def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
     """Reads a checkpoint as data, without running any code from it.
 
@@ -106,7 +152,8 @@ def read_checkpoint(path: str | Path, trust: Sequence[str] = ()) -> Checkpoint:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns about types in files of other programs
             content = torch.load(path, map_location="cpu", weights_only=True)
-        stored, weights, update = content[KEY], content["state_dict"], content["global_step"]
+        stored, update = content[KEY], content["global_step"]
+        weights = expanded(content["state_dict"])
         values = content["hyper_parameters"]["config"]
         source, target = (load_vocabulary(stored[f"{s}_vocabulary"]) for s in ("source", "target"))
     except Exception as error:  # replaces torch's message, which suggests unsafe loading

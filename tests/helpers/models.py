@@ -13,9 +13,10 @@ from omegaconf import OmegaConf
 from nmt.config.loading import load
 from nmt.config.schema import Config, to_containers
 from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
-from nmt.inference.live_export import export_live, rounded_to_8_bits
+from nmt.inference.live_export import export_live
 from nmt.inference.model import Model
 from nmt.models import build_model
+from nmt.models.checkpoint import rounded_to_8_bits
 from nmt.report.page.live import FILE
 from tests.helpers import run_folders
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.inference.live_export import live_model, rounded_to_8_bits
+from nmt.inference.live_export import live_model
 from nmt.inference.load import intervene
 from nmt.layers import LstmUnit
+from nmt.models.checkpoint import rounded_to_8_bits
 from tests.helpers.models import drawn_model, write_live
 
 
