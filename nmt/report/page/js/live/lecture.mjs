@@ -39,7 +39,7 @@ export function equations({ source, weights, log_normaliser: z, states }, i, sco
   ];
 }
 
-/** Starts the lecture mode: `current()` gives {models, text, settings, step}; `closed(step)` is called last. */
+/** Starts the mode: `current()` gives {models, text, settings, step}; `closed(step)` is called last. */
 export function startLecture(current, closed) {
   const dialog = byId("lecture");
   const state = { given: null, views: [], view: 0, record: null, step: 0 };
@@ -90,8 +90,8 @@ export function startLecture(current, closed) {
         .map((model) => ({ title: "without attention", model, mode: "trained" })),
     ];
     Object.assign(state, { given, views, step: given.step });
-    const button = ({ title, model }, n) =>
-      h("button", { type: "button", title: model.label, onclick: () => choose(n), text: `${n + 1} ${title}` });
+    const button = ({ title, model: { label } }, n) =>
+      h("button", { type: "button", title: label, onclick: () => choose(n), text: `${n + 1} ${title}` });
     byId("lecture-views").replaceChildren(...views.map(button));
     choose(0);
   }
