@@ -142,6 +142,11 @@ def test_only_rank_0_restores_sums_over_ranks(main):
     stored = {"source_vocabulary": vocabulary, "target_vocabulary": vocabulary}
     hyper_parameters = {"config": to_containers(model.config)}
     model.on_load_checkpoint(
-        {"nmt": stored, "log_sums": [12.5, 5.0], "hyper_parameters": hyper_parameters}
+        {
+            "nmt": stored,
+            "log_sums": [12.5, 5.0],
+            "hyper_parameters": hyper_parameters,
+            "state_dict": {},
+        }
     )
     assert model.log_sums.values.tolist() == ([12.5, 5.0] if main else [0.0, 0.0])
