@@ -63,7 +63,7 @@ function namedRows(curves, above) {
   const own = [...new Set(coloured.map(({ series }) => series))].map((name) =>
     coloured.filter(({ series }) => series === name),
   );
-  const rows = own.map((points) => points[Math.floor(0.6 * points.length)]);
+  const rows = own.map((points) => points[Math.floor(0.5 * points.length)]);
   rows.sort((a, b) => b.value - a.value);
   return rows.filter((_, n) => n < Math.ceil(rows.length / 2) === above);
 }
@@ -151,12 +151,13 @@ function lengthPanel({
       mark: { type: "point", filled: true, size: 55, opacity: 1 },
       encoding: { x, y, color, shape, tooltip },
     });
-  for (const above of names.length <= MANY && height > 200 && curves.length ? [true, false] : [])
-    layer.push({
-      data: { values: namedRows(curves, above) },
-      mark: { type: "text", dy: above ? -16 : 18, fontSize: 14, fontWeight: 600 },
-      encoding: { x, y, color, text: { field: "series" } },
-    });
+  for (const above of names.length <= MANY && height > 200 ? [true, false] : []) {
+    const values = namedRows(curves, above);
+    const style = { fontSize: 14, fontWeight: 600, clip: true, limit: 0.8 * width };
+    const mark = { type: "text", dy: above ? -16 : 18, ...style };
+    const encoding = { x, y, color, text: { field: "series" } };
+    if (values.length) layer.push({ data: { values }, mark, encoding });
+  }
   return { width, height, layer };
 }
 
