@@ -98,7 +98,7 @@ export function startTranslations(translations, overview, explore) {
         line("Source", row.s),
         line("Reference", system < 0 ? row.r : marked(row.r, base)),
         shown.map((n) =>
-          line([set.systems[n], bleu(row.b[n])], [marked(row.h[n], base), lost(row.h[n], base)]),
+          line([set.systems[n], bleu(row.b[n])], [...marked(row.h[n], base), lost(row.h[n], base)]),
         ),
       ),
     );

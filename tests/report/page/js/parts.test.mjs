@@ -235,11 +235,11 @@ test("in a specification, the text of users is only in data values and in domain
     theme,
     words: "source words",
   });
-  // training cap, bands, dashed curves, curves, points, names above and below the curves
-  assert.equal(spec.vconcat[0].layer.length, 7);
+  // training cap, bands, dashed curves, curves, points, the name above the curve
+  assert.equal(spec.vconcat[0].layer.length, 6);
   assert.deepEqual(
     spec.vconcat[0].layer.slice(5).map(({ data }) => data.values.map(({ series }) => series)),
-    [[hostile], []],
+    [[hostile]],
   );
   assert.deepEqual(spec.vconcat[0].layer[3].encoding.color.scale.range, ["#222"]);
   assert.deepEqual(spec.vconcat[1].data.values, rows);
