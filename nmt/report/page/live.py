@@ -69,11 +69,11 @@ def _words(file: Path) -> set[str]:
 def _offered(runs: Sequence[FinishedRun], known: set[str] | None) -> list[dict[str, Any]]:
     """Returns detokenised source sentences of the test sets as examples, from short to long.
 
-    All their words are in `known`, unless no sentence is.
+    All their words are in `known`, and all words of the references in the shortlists, unless no sentence is such.
     """
-    rows = {
-        tuple(row["source"]) for run in runs for name in run.sets for row in run.translations(name)
-    }
+    records = [row for run in runs for name in run.sets for row in run.translations(name)]
+    covered = [row for row in records if row.get("no_unk") is not False]
+    rows = {tuple(row["source"]) for row in covered or records}
     rows = {words for words in rows if known is None or known.issuperset(words)} or rows
     ascending = sorted(filter(None, rows), key=lambda words: (len(words), words))
     languages = next(run.flat["data.languages"] for run in runs if "data.languages" in run.flat)
