@@ -6,7 +6,6 @@ import functools
 import inspect
 import io
 import logging
-import multiprocessing
 import os
 import sys
 from collections.abc import Callable
@@ -81,15 +80,14 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
         InputError: if Hydra fails before `main` starts; the message has one or two lines.
     """
     started = False
+    program = os.getpid()
 
     @functools.wraps(main)
     def job(composed: DictConfig) -> Any:
         nonlocal started
         # Handle the errors of a single run here, before Hydra adds its own lines to the message.
         single = HydraConfig.get().mode is RunMode.RUN
-        if (
-            multiprocessing.parent_process()
-        ):  # a job in a worker process, with `hydra/launcher=joblib`
+        if os.getpid() != program:  # a job in a worker process, with `hydra/launcher=joblib`
             follow_parent()
         own_folder = rank() == 0 and name in WITH_FOLDER
         kept = keeping_folder(output_folder()) if own_folder else nullcontext()
