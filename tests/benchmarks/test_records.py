@@ -100,6 +100,15 @@ def statements(records):
         numbers = f"{row['updates']:,} | {row['bleu']:.2f} | {row['brevity_penalty']:.2f} |"
         yield "performance", numbers
 
+    laptop = pd.read_csv(RECORDS / "laptop.csv").groupby("model").mean(numeric_only=True)
+    encdec, search = (laptop.loc[name] for name in ("rnnencdec50", "rnnsearch50"))
+    yield (
+        "first-hour",
+        f"RNNencdec falls from BLEU {encdec['bleu_1_10']:.1f} (1 to 10 words) to "
+        f"{encdec['bleu_41_50']:.1f} (41 to 50), RNNsearch from {search['bleu_1_10']:.1f} to "
+        f"{search['bleu_41_50']:.1f}",
+    )
+
     table = pd.read_csv(RECORDS / "bands.csv")
     three = table["row"].str.contains("3 similar seeds")
     sentences, fifty, ten = table[three]["equal"]
