@@ -13,7 +13,7 @@ WINDOW = 10  # `first_misfit` compares this many lines before and after a line
 RARE = 5  # words and pairs of words that occur in at most this many references tell which one a line fits
 SAMPLE = 2000  # maximum number of lines that `misplaced` looks at
 FEWEST = 5  # number, and share, of lines that fit another reference
-SHARE = 0.02
+SHARE = 0.05  # real systems reach 0.023 (WMT24), a file in another order 0.97
 
 Words = Sequence[Sequence[str]]
 

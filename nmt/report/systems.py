@@ -282,10 +282,12 @@ def read_systems(
         raise InputError(f"select={config.select}: no system has one of these rows")
     with Stage("reading systems", len(outputs), "file", shown=bool(outputs)) as stage:
         sentences = sum(len(each.text.records) for each in outputs)
-        translations = map_in_processes(SystemOutput.translate, outputs, sentences)
-        for written, found in zip(outputs, translations, strict=True):
-            written.keep(found)
+        translations = []
+        for found in map_in_processes(SystemOutput.translate, outputs, sentences):
+            translations.append(found)
             stage.advance()
+    for written, found in zip(outputs, translations, strict=True):  # an error must not stop workers
+        written.keep(found)
     return systems
 
 
