@@ -40,6 +40,7 @@ SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sets up bytecode caching and, except in xdist's controller, threads, Triton and Hydra, before test imports."""
+    os.environ.pop("UV", None)  # printed commands begin with `uv run` if uv starts the tests
     if sys.dont_write_bytecode and (cache := getattr(config, "cache", None)):
         # A test run starts about ten interpreters. Without stored bytecode each interpreter compiles
         # torch and Lightning again, which doubles the time of the imports.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.config.loading import load
 from nmt.training.run import resume_command
-from nmt.utils.quoting import command_line, quoted
+from nmt.utils.quoting import as_typed, command_line, quoted
 
 
 def typed_back(line: str) -> list[str]:
@@ -39,3 +39,9 @@ def test_resume_command_is_quoted(composer, tmp_path, name):
     (typed,) = typed_back(resume_command(load(composer()), folder))
     (read,) = OverridesParser.create().parse_overrides([typed])
     assert Path(read.value()) == folder
+
+
+def test_commands_begin_with_uv_run_if_uv_started_the_process(monkeypatch):
+    assert as_typed("python -m nmt.train") == "python -m nmt.train"
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    assert as_typed("python -m nmt.train") == "uv run python -m nmt.train"
