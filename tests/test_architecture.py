@@ -106,6 +106,7 @@ def test_layers_import_only_torch():
     assert names - sys.stdlib_module_names == {"torch", "nmt"}
 
 
+@pytest.mark.slow
 def test_readers_import_no_training_library():
     """Imports all modules of READERS except `nmt.utils.devices`, which needs torch."""
     names = [

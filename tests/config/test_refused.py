@@ -21,6 +21,7 @@ from nmt.config.loading import check_bounds
 from nmt.utils.errors import InputError
 
 
+@pytest.mark.slow
 @settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -170,6 +170,7 @@ def test_page_of_runs_without_scores_and_of_systems(
     assert translations["newstest"]["systems"] == ["RNNencdec-50"]
 
 
+@pytest.mark.slow
 def test_models_are_embedded_up_to_the_size_limit(
     small: list[FinishedRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
