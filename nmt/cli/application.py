@@ -56,9 +56,8 @@ def command(name: str) -> Callable[[Callable[[Any], Any]], Callable[[], None]]:
             if isinstance(sys.stdout, io.TextIOWrapper):
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.argv[1:] = with_plus(options_first(sys.argv[1:]))
-            if any(
-                "pkg://" in word for word in sys.argv
-            ):  # a package with options (`hydra.searchpath`)
+            # `hydra.searchpath` may name a package of the user that has options
+            if any("pkg://" in word for word in sys.argv):
                 append_current_folder()
             register_configs([name])
             about = inspect.getdoc(sys.modules[main.__module__]) or ""

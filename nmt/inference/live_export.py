@@ -32,7 +32,7 @@ from nmt.layers import (
     Network,
     ScaledDot,
 )
-from nmt.models.checkpoint import rounded_to_8_bits
+from nmt.models.checkpoint import quantised
 from nmt.report.page.live import FILE, LIMIT
 from nmt.text.tokenise import tokeniser
 from nmt.utils.environment import rank
@@ -102,7 +102,7 @@ def live_model(trained: Model) -> bytes | str:
     codes, numbers = [], []
     for weight in state.values():
         if weight.ndim == 2:
-            code, weight = rounded_to_8_bits(weight)
+            code, weight = quantised(weight)
             codes.append(code.tobytes())
         numbers.append(weight.astype("<f4").tobytes())
     return b"".join([json.dumps(about).encode(), b"\n", *codes, *numbers])

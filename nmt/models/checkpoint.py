@@ -105,7 +105,7 @@ def compact(path: str | Path, output: str | Path) -> None:
     small = {name: content[name] for name in COMPACT_ENTRIES} | {"log_sums": [0.0, 0.0]}
     for name, weight in content["state_dict"].items():
         if weight.ndim == 2:
-            codes, scale = rounded_to_8_bits(weight.float().numpy(), most=63)
+            codes, scale = quantised(weight.float().numpy(), most=63)
             small["state_dict"][name] = (torch.from_numpy(codes), torch.from_numpy(scale))
     saved = io.BytesIO()
     torch.save(small, saved)
@@ -117,10 +117,10 @@ def compact(path: str | Path, output: str | Path) -> None:
             file.writestr(name, plain.read(name), compresslevel=9)
 
 
-def rounded_to_8_bits(matrix: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:
-    """Quantises a matrix (m, n) to int8 codes (m, n) and a scale (m,) per row; matrix ≈ codes * scale.
+def quantised(matrix: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds a matrix (m, n) to int8 codes (m, n) and a scale (m,) per row; matrix ≈ codes * scale[:, None].
 
-    `most` is the largest code of a row.
+    `most` is the largest absolute code: 127 for 8 bits, 63 for 7.
     """
     scale = np.abs(matrix).max(1) / most
     divisor = np.where(scale > 0, scale, 1.0)[:, None]

@@ -81,12 +81,13 @@ class FromFile(Ratio):
 
 
 class ScoreFile(NamedTuple):
-    """A score and its values."""
+    """A score and its values.
+
+    The columns of `table` are the key of the score, and `system`, `set`, ids and properties of sentences.
+    """
 
     score: FromFile
-    table: (
-        pd.DataFrame
-    )  # columns: the key of the score, and `system`, `set`, ids and properties of sentences
+    table: pd.DataFrame
 
 
 def options_of(name: str, given: Any) -> dict[str, Any]:

@@ -36,9 +36,8 @@ COMET = re.compile(r"(.+)\tSegment (\d+)\tscore: (\S+)")
 COMET_MEAN = re.compile(r".+\tscore: \S+")
 MISSING = frozenset(["", "none", "nan", "null", "na"])  # lower case
 MAX_SCORE = 1e100  # sums of the squares of larger numbers are not finite
-PARAGRAPH = (
-    "paragraph"  # number of a paragraph in its document, from 1, where a cell is a list of scores
-)
+# Column with the number of a paragraph in its document, from 1, where a cell is a list of scores
+PARAGRAPH = "paragraph"
 JOINS = ("doc", *IDS, PARAGRAPH)  # columns whose values join scores with sentences
 LABELS = ("system", "set", *JOINS)
 log = logging.getLogger(__name__)

@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-PARENT = (
-    "NMT_PARENT"  # environment variable with the id of the process that started a rank or a job
-)
+# Environment variable with the id of the process that started a rank or a job
+PARENT = "NMT_PARENT"
 
 SETTINGS = {
     # By default, waiting threads spin for milliseconds. If other processes use the CPU too, this

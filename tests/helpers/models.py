@@ -16,7 +16,7 @@ from nmt.data.vocabulary import BpeVocabulary, Vocabulary, WordVocabulary
 from nmt.inference.live_export import export_live
 from nmt.inference.model import Model
 from nmt.models import build_model
-from nmt.models.checkpoint import rounded_to_8_bits
+from nmt.models.checkpoint import quantised
 from nmt.report.page.live import FILE
 from tests.helpers import run_folders
 
@@ -98,6 +98,6 @@ def rounded(trained: Model) -> Model:
     with torch.no_grad():
         for weight in network.parameters():
             if weight.ndim == 2:
-                codes, scale = rounded_to_8_bits(weight.numpy())
+                codes, scale = quantised(weight.numpy())
                 weight.copy_(torch.from_numpy(codes * scale[:, None]))
     return dataclasses.replace(trained, network=network)

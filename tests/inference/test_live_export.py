@@ -11,14 +11,14 @@ import torch
 from nmt.inference.live_export import live_model
 from nmt.inference.load import intervene
 from nmt.layers import LstmUnit
-from nmt.models.checkpoint import rounded_to_8_bits
+from nmt.models.checkpoint import quantised
 from tests.helpers.models import drawn_model, write_live
 
 
 def test_weights_are_rounded_to_8_bits() -> None:
     matrix = np.random.default_rng(3).normal(size=(5, 40)).astype(np.float32)
     matrix[2] = 0
-    codes, scale = rounded_to_8_bits(matrix)
+    codes, scale = quantised(matrix)
     assert np.abs(codes.astype(int)).max(1).tolist() == [127, 127, 0, 127, 127]
     assert (np.abs(codes * scale[:, None] - matrix) <= 0.501 * scale[:, None]).all()
 

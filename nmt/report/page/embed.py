@@ -60,19 +60,20 @@ def chart_library() -> str:
 
     Bundling takes two seconds, so the script is kept in the user's cache folder.
     """
-    import vl_convert
-
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "nmt")
     path = cache / f"vega-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError):
         return path.read_text(encoding="utf-8")
+    import vl_convert
+
     script = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;")
     with contextlib.suppress(OSError):  # a home that does not exist, or that cannot be written
         cache.mkdir(parents=True, exist_ok=True)
         # `write_atomically` would share its temporary file with other processes
-        with NamedTemporaryFile("w", encoding="utf-8", dir=cache, delete=False) as file:
+        with NamedTemporaryFile("w", encoding="utf-8", dir=cache) as file:
             file.write(script)
-        os.replace(file.name, path)
+            file.flush()
+            os.link(file.name, path)
     return script
 
 

@@ -21,7 +21,7 @@ export async function startLive({ models: labels, sentences }) {
     "said stage columns table history";
   const ui = Object.fromEntries(names.split(" ").map((name) => [name, byId(`live-${name}`)]));
   const {
-    languages: [source],
+    languages: [source, target],
     search,
   } = models[0].about;
   const short = sentences.filter(({ words }) => words <= SHORT);
@@ -207,7 +207,9 @@ export async function startLive({ models: labels, sentences }) {
   setOptions(ui.first, named, (plain ?? models[0]).label);
   setOptions(ui.second, named, (attending ?? models[1] ?? models[0]).label);
   for (const field of ["first", "second"]) byId(`live-${field}-field`).hidden = models.length < 2;
-  byId("live-language").textContent = new Intl.DisplayNames(["en"], { type: "language" }).of(source);
+  const called = new Intl.DisplayNames(["en"], { type: "language" });
+  byId("live-language").textContent = called.of(source);
+  byId("live-target").textContent = called.of(target);
   ui.text.lang = source;
   setOptions(ui.pick, [
     ["", "from the test set …"],
