@@ -35,7 +35,7 @@ LONGEST = [
     "tests/test_how_tos.py",
     "tests/launcher/test_process.py",
 ]
-SLOW_SECONDS = 7200  # timeout of a slow test, long enough for a busy machine
+SLOW_SECONDS = 1200  # timeout of a slow test, long enough for a busy machine
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,6 +33,12 @@ exit {code}
 """
 
 
+def sleeping(pid: int) -> bool:
+    """Tells whether a process sleeps, as bash does in `wait`. Before it, bash would note a signal and still wait."""
+    state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True)
+    return state.stdout.startswith("S")
+
+
 class Job:
     """Runs the script in a folder."""
 
@@ -53,7 +59,7 @@ class Job:
             ["bash", "job.sh"], cwd=self.folder, env=environment, start_new_session=True
         )
         if number:
-            while not (self.folder / "started").exists():
+            while not (self.folder / "started").exists() or not sleeping(process.pid):
                 time.sleep(0.02)
             process.send_signal(number)
         try:

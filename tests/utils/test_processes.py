@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from nmt.cli.errors import exiting
-from nmt.data import cache
 from nmt.utils.processes import map_in_processes
 from tests.helpers.processes import wait_until_gone
+
+LACK = r"nmt: .*memory ran out.*; close other programs, or .*\n"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux alone")
 
@@ -40,32 +41,33 @@ def test_map_in_processes_raises_worker_errors(two_cores):
         [*map_in_processes(lambda item: 1 / item, [1, 0, 1], 9999)]
 
 
-def end_worker(item: int) -> None:
-    """Kills the process, as the system does if memory runs out."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def map_text(monkeypatch):
-    monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
-    list(cache.map_chunks(end_worker, range(100)))
+@pytest.mark.parametrize("fail", [lambda: torch.empty(1 << 60), lambda: bytearray(1 << 60)])
+def test_lack_of_memory_ends_a_command_with_one_line(capsys, fail):
+    with pytest.raises(SystemExit) as ended, exiting():
+        fail()
+    assert ended.value.code == 1
+    assert re.fullmatch(LACK, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    "fail",
-    [
-        lambda _: [*map_in_processes(end_worker, range(4), 9999)],
-        map_text,
-        lambda _: torch.empty(1 << 60),
-        lambda _: bytearray(1 << 60),
-    ],
+    "call", ["processes.map_in_processes(end, range(4), 9999)", "cache.map_chunks(end, range(100))"]
 )
-def test_lack_of_memory_ends_a_command_with_one_line(two_cores, monkeypatch, capsys, fail):
-    with pytest.raises(SystemExit) as ended, exiting():
-        fail(monkeypatch)
-    assert ended.value.code == 1
-    assert re.fullmatch(
-        r"nmt: .*memory ran out.*; close other programs, or .*\n", capsys.readouterr().err
-    )
+def test_killed_worker_ends_a_command_with_one_line(call):
+    """The system kills a worker if memory runs out. The command is another process than the tests' own."""
+    code = f"""if True:
+        import os, signal
+        from nmt.cli.errors import exiting
+        from nmt.data import cache
+        from nmt.utils import processes
+        cache.shared_cores = processes.shared_cores = lambda: 2
+        def end(item):
+            os.kill(os.getpid(), signal.SIGKILL)
+        with exiting():
+            list({call})
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert re.fullmatch(LACK, ended.stderr)
 
 
 @pytest.mark.parametrize(
