@@ -16,8 +16,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import MISSING, OmegaConf
 
 from nmt.cli.composition import PLUS, conf_folder, register_configs
+from nmt.config.changes import effect_of
 from nmt.config.commands import SCHEMAS, TrainConfig
-from nmt.config.keys import described, effect_of, entries
+from nmt.config.keys import described, entries
 from nmt.config.schema import TRAINER_EFFECTS, TextConfig
 
 HEAD = """\

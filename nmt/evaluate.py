@@ -19,6 +19,7 @@ def main(composed: EvaluateConfig) -> None:
     from nmt.inference.held_out import evaluate, held_out_splits, read_sets
     from nmt.inference.live_export import export_live
     from nmt.inference.load import from_checkpoints
+    from nmt.training.loggers import logging_run
     from nmt.training.outcome import (
         describe_model,
         describe_run,
@@ -35,7 +36,7 @@ def main(composed: EvaluateConfig) -> None:
     model = from_checkpoints(run.members, run.config)
     vocabularies = model.source, model.target
     sets = read_sets(run.config, held_out_splits(run.config, vocabularies, composed.sets))
-    with run.logging_run():
+    with logging_run(run.loggers, run.config):
         model = on_every_rank(run.trainer, model.network, model.searching)
         evaluated = on_every_rank(
             run.trainer,

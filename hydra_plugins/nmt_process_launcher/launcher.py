@@ -27,8 +27,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from nmt.config.changes import effect_of, flatten
 from nmt.config.commands import TrainConfig
-from nmt.config.keys import INCIDENTAL, effect_of, flatten
+from nmt.config.keys import INCIDENTAL
 from nmt.utils.errors import InputError, RunError, describe_exit
 from nmt.utils.files import locked
 from nmt.utils.quoting import as_typed, override_key, quoted

@@ -16,9 +16,9 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli.composition import conf_folder
+from nmt.config.changes import OF_TRAINING
 from nmt.config.commands import TrainConfig
 from nmt.config.keys import described, entries
-from nmt.config.overrides import OF_TRAINING
 from nmt.config.schema import TRAINER
 from nmt.utils.environment import rank
 from nmt.utils.errors import InputError, RunError, causes, lack_of_space

@@ -13,7 +13,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import get_object
 
-from nmt.config.keys import is_within
+from nmt.config.changes import is_within
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError, first_line
 

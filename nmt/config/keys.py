@@ -1,12 +1,11 @@
-"""Declares configuration keys (default, meaning, bounds), lists the keys of a schema, and flattens mappings."""
+"""Declares configuration keys (default, meaning, effect, bounds), and lists the keys of a schema."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 EDGES = (10, 20, 30, 40, 50, 60)  # maximum words of each default length bucket except the last
@@ -89,40 +88,3 @@ def entries(schema: type, path: str = "") -> Iterator[tuple[str, dataclasses.Fie
             yield from entries(section, f"{path}{entry.name}.")
         else:
             yield path + entry.name, entry
-
-
-@functools.cache
-def effect_of(schema: type, path: str, section: str = TRAINING) -> str:
-    """Returns the effect of a dotted key; an undeclared key has the effect of its section."""
-    name, _, rest = path.partition(".")
-    entry = {entry.name: entry for entry in dataclasses.fields(schema)}.get(name)
-    if entry is None:
-        return section
-    effect: str = entry.metadata["effect"] or section
-    if isinstance(entry.default_factory, type) and dataclasses.is_dataclass(entry.default_factory):
-        return effect_of(entry.default_factory, rest, effect)
-    inside: Mapping[str, str] = entry.metadata.get("inside", {})
-    return inside.get(rest.partition(".")[0], effect)
-
-
-def is_within(path: str, prefixes: Iterable[str]) -> bool:
-    """Whether a dotted key is one of `prefixes`, or inside a section that is one of `prefixes`.
-
-    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
-    (True, False)
-    """
-    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Flattens nested mappings to dotted keys, down to `depth` levels (0: all), and drops empty sections.
-
-    >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
-    ({'a.b': [1]}, {'a.b': {'c': 1}})
-    """
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        is_section = isinstance(value, Mapping) and depth != 1
-        path = f"{prefix}{name}"
-        flat |= flatten(value, f"{path}.", depth - 1) if is_section else {path: value}
-    return flat

@@ -115,6 +115,12 @@ def check_together(config: Config) -> None:
         raise InputError(f"attention={attention}: {title} does not attend; leave out attention=")
     if model.alignment is not None and not scoring:
         raise InputError(f"scoring=none: {title} needs a scoring, such as scoring=additive")
+    has_words = config.tokenizer.kind == "words"
+    if config.search.replace_unk == "dictionary" and not (model.alignment and has_words):
+        raise InputError(
+            "search.replace_unk=dictionary: needs a model with attention and tokenizer=words; type "
+            "search.replace_unk=none"
+        )
     edges = list(config.evaluation.edges or ())
     if [0, *edges] != sorted({0, *edges}):
         raise InputError(f"evaluation.edges={edges}: must be increasing, starting at 1 or more")

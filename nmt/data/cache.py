@@ -1,39 +1,30 @@
-"""Caches prepared text on disk: writes it atomically, on all cores, and reads it memory-mapped."""
+"""Caches prepared text on disk: writes it atomically, and reads it memory-mapped."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import logging
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from filelock import FileLock
 
 from nmt.utils.errors import InputError, RunError, first_line
 from nmt.utils.files import sync_folder, write_json
-from nmt.utils.processes import follow_parent
 from nmt.utils.progress import Stage
-from nmt.utils.startup import shared_cores
 
 log = logging.getLogger(__name__)
 
-Chunk = TypeVar("Chunk")
-Done = TypeVar("Done")
 Facts = dict[str, Any]
 
 FACTS, ROWS = "facts.json", "rows.arrow"
 CHECKSUM = "checksum"  # optional key in facts.json
-MANY = 20  # minimum number of chunks for which several processes are faster
-_function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 
 
 class Stored(NamedTuple):
@@ -130,32 +121,3 @@ def write_rows(
 def open_rows(folder: Path) -> pa.Table:
     """Opens the rows that `write_rows` has written to a folder."""
     return pa.ipc.open_stream(pa.memory_map(str(folder / ROWS))).read_all()
-
-
-def map_chunks(function: Callable[[Chunk], Done], chunks: Iterable[Chunk]) -> Iterator[Done]:
-    """Yields `map(function, chunks)` in order; uses one process per core if there are many chunks.
-
-    Only a few chunks are in memory at a time.
-    """
-    chunks = iter(chunks)
-    cores = shared_cores()
-    first = list(itertools.islice(chunks, MANY))
-    chunks = itertools.chain(first, chunks)
-    if cores == 1 or len(first) < MANY:
-        yield from map(function, chunks)
-        return
-    with ProcessPoolExecutor(cores, initializer=_start_worker, initargs=(function,)) as pool:
-        pending = deque(pool.submit(_work, chunk) for chunk in itertools.islice(chunks, 4 * cores))
-        while pending:
-            yield pending.popleft().result()
-            pending.extend(pool.submit(_work, chunk) for chunk in itertools.islice(chunks, 1))
-
-
-def _start_worker(function: Callable[[Any], Any]) -> None:
-    global _function
-    _function = function
-    follow_parent()
-
-
-def _work(chunk: Any) -> Any:
-    return _function(chunk)

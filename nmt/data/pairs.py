@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nmt.data.cache import Stored
 from nmt.data.sources import SIDES
 from nmt.data.vocabulary import Vocabularies
 from nmt.text.symbols import UNKNOWN
@@ -125,7 +126,7 @@ def encode(rows: pa.Table | pa.RecordBatch, vocabularies: Vocabularies) -> Any:
     return rows
 
 
-def count_words(rows: pa.Table) -> dict[str, Any]:
+def count_encoded(rows: pa.Table) -> dict[str, Any]:
     """Returns the number of words of each side, and the share of UNKNOWN in its ids (END excluded)."""
     counts = {}
     for side in SIDES:
@@ -134,3 +135,10 @@ def count_words(rows: pa.Table) -> dict[str, Any]:
         counts[f"{side}_words"] = pc.sum(rows.column(f"{side}_words")).as_py()
         counts[f"{side}_unknown"] = unknown / (len(ids) - len(rows))
     return counts
+
+
+def held_out_pairs(name: str, text: Stored, vocabularies: Vocabularies) -> Pairs:
+    """Returns all pairs of a development or test set, encoded in memory."""
+    rows = encode(text.rows.combine_chunks(), vocabularies)
+    counts = {"empty": text.facts["empty"], **count_encoded(rows)}
+    return Pairs(name, rows, vocabularies, counts, text.facts["fingerprint"])

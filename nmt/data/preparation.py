@@ -9,19 +9,21 @@ sets therefore share the cached training text.
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from nmt.config.schema import DataConfig, TextConfig, TokenizerConfig
-from nmt.data.cache import Stored, filling, map_chunks, read_stored, write_facts, write_rows
-from nmt.data.pairs import IDS, WORDS, Pairs, count_words, encode
+from nmt.data.cache import Stored, filling, read_stored, write_facts, write_rows
+from nmt.data.pairs import IDS, WORDS, Pairs, count_encoded, encode, held_out_pairs
 from nmt.data.sources import CHUNK, SIDES, Pair, digest, open_source
 from nmt.data.vocabulary import (
     BpeVocabulary,
@@ -33,11 +35,17 @@ from nmt.data.vocabulary import (
 )
 from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokenisers
 from nmt.utils.errors import InputError
+from nmt.utils.processes import follow_parent
+from nmt.utils.startup import shared_cores
 from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
+Chunk = TypeVar("Chunk")
+Done = TypeVar("Done")
+
 TEXT_FORMAT, PAIRS_FORMAT = 4, 5
+MANY = 20  # minimum number of chunks for which several processes are faster
 LOOKED_AT = 1000  # number of training pairs whose sides are compared
 FEW = 5  # with fewer development pairs, warn
 TEXT = pa.schema(
@@ -46,6 +54,7 @@ TEXT = pa.schema(
     + [(name, pa.int32()) for name in WORDS]
     + [("alignment", pa.string()), ("target_text", pa.string())]
 )
+_function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 PAIRS = pa.schema([*TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())])
 
 
@@ -116,16 +125,20 @@ class Prepared:
 
 
 def prepare(
-    data: DataConfig, tokenizer: TokenizerConfig, vocabularies: Vocabularies | None = None
+    data: DataConfig,
+    tokenizer: TokenizerConfig,
+    vocabularies: Vocabularies | None = None,
+    fingerprint: str | None = None,
 ) -> Prepared:
     """Tokenises and encodes text and learns vocabularies, or reads the results from the cache.
 
     Args:
         data, tokenizer: sections of the configuration.
         vocabularies: vocabularies of a trained model; None: they are learnt from the text.
+        fingerprint: fingerprint of the text that a model was trained on; None: any text.
 
     Raises:
-        InputError: if the configuration or a text is invalid.
+        InputError: if the configuration or a text is invalid, or if the text has another fingerprint.
         RunError: if the disk is full.
     """
     texts = {"train": data.train, "valid": data.valid}
@@ -136,7 +149,13 @@ def prepare(
         held_out_pairs(name.removeprefix("test."), text, train.vocabularies)
         for name, text in tokenised.items()
     ]
-    return Prepared(train, valid, {pairs.name: pairs for pairs in tests})
+    text = Prepared(train, valid, {pairs.name: pairs for pairs in tests})
+    if fingerprint not in (None, text.fingerprint):
+        raise InputError(
+            "the training or development text differs from the checkpoint's; restore the text, or "
+            "start a new run"
+        )
+    return text
 
 
 def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:
@@ -164,7 +183,7 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:
         nonlocal pairs
         tools = tokenisers(data.languages)
         work = partial(_tokenise, source.read, tools, raw, keep_text)
-        for size, batch in map_chunks(work, zip(count(first, CHUNK), source.chunks)):
+        for size, batch in map_chunks(work, zip(itertools.count(first, CHUNK), source.chunks)):
             pairs += size
             yield batch
 
@@ -233,7 +252,7 @@ def training_pairs(
             encode_chunk = partial(encode, vocabularies=vocabularies)
             encoded = map_chunks(encode_chunk, text.rows.to_batches())
             rows = write_rows(folder, PAIRS, encoded, "encoding data.train")
-            counts = {"empty": text.facts["empty"], **count_words(rows), **types}
+            counts = {"empty": text.facts["empty"], **count_encoded(rows), **types}
             states = [each.state() for each in vocabularies]
             write_facts(folder, {"vocabularies": states, "counts": counts})
     rows, facts = read_stored(cache, name)
@@ -244,13 +263,6 @@ def training_pairs(
     if not len(train):
         raise InputError(f"data.max_length={cap}: no training pair is short enough on both sides")
     return train
-
-
-def held_out_pairs(name: str, text: Stored, vocabularies: Vocabularies) -> Pairs:
-    """Returns all pairs of a development or test set, encoded in memory."""
-    rows = encode(text.rows.combine_chunks(), vocabularies)
-    counts = {"empty": text.facts["empty"], **count_words(rows)}
-    return Pairs(name, rows, vocabularies, counts, text.facts["fingerprint"])
 
 
 def _learn(rows: pa.Table, tokenizer: TokenizerConfig) -> tuple[Vocabularies, dict[str, int]]:
@@ -269,3 +281,32 @@ def _learn(rows: pa.Table, tokenizer: TokenizerConfig) -> tuple[Vocabularies, di
     sizes = (tokenizer.source_size, tokenizer.target_size)
     source, target = map(learn, SIDES, sizes)
     return (source, target), types
+
+
+def map_chunks(function: Callable[[Chunk], Done], chunks: Iterable[Chunk]) -> Iterator[Done]:
+    """Yields `map(function, chunks)` in order; uses one process per core if there are many chunks.
+
+    Only a few chunks are in memory at a time.
+    """
+    chunks = iter(chunks)
+    cores = shared_cores()
+    first = list(itertools.islice(chunks, MANY))
+    chunks = itertools.chain(first, chunks)
+    if cores == 1 or len(first) < MANY:
+        yield from map(function, chunks)
+        return
+    with ProcessPoolExecutor(cores, initializer=_start_worker, initargs=(function,)) as pool:
+        pending = deque(pool.submit(_work, chunk) for chunk in itertools.islice(chunks, 4 * cores))
+        while pending:
+            yield pending.popleft().result()
+            pending.extend(pool.submit(_work, chunk) for chunk in itertools.islice(chunks, 1))
+
+
+def _start_worker(function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
+    follow_parent()
+
+
+def _work(chunk: Any) -> Any:
+    return _function(chunk)

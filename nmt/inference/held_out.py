@@ -70,35 +70,18 @@ def read_sets(config: Config, splits: Iterable[Pairs]) -> Sets:
         InputError: if a gold alignment does not fit its pair, if a document has no name, or if a file of
             document names is missing or too short.
     """
-    sets = {}
-    for split in splits:
-        text = config.data.test[split.name]
-        sentences = read_sentences(split, text)
-        if text.documents:
-            file = Path(config.data.root or "").expanduser() / Path(text.documents).expanduser()
-            name_documents(sentences, file, f"data.test.{split.name}.documents")
-        sets[split.name] = sentences
-    return sets
+    return {
+        split.name: read_sentences(split, config.data.test[split.name], config.data.root)
+        for split in splits
+    }
 
 
-def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
-    """Adds a document name to each sentence; line n of `file` names the document of line n of the text."""
-    names = list(read_lines(check_file(file, key)))
-    for sentence in sentences:
-        if sentence["line"] > len(names):
-            raise InputError(
-                f"{key}: {file} has {len(names)} lines, but the text has a line {sentence['line']}"
-            )
-        sentence["document"] = names[sentence["line"] - 1]
-        if not sentence["document"].strip():
-            raise InputError(f"{file}:{sentence['line']}: empty; each line must name a document")
-
-
-def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
+def read_sentences(split: Pairs, text: TextConfig, root: str | None = None) -> list[Record]:
     """Returns a record of each sentence of a test set, without a translation.
 
     If a sentence has gold links, they are in the key `gold`, which is not written to files.
     """
+    documents = name_documents(split, text, root) if text.documents else None
     shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
     for number, pair in enumerate(split):
@@ -113,8 +96,30 @@ def read_sentences(split: Pairs, text: TextConfig) -> list[Record]:
             "no_unk": not unknown if shortlists else None,
         }
         gold = gold_links(pair, text, f"data.test.{split.name}")
-        sentences.append(sentence if gold is None else sentence | {"gold": gold})
+        if gold is not None:
+            sentence["gold"] = gold
+        if documents is not None:
+            sentence["document"] = documents[number]
+        sentences.append(sentence)
     return sentences
+
+
+def name_documents(split: Pairs, text: TextConfig, root: str | None) -> list[str]:
+    """Returns the document of each pair; line n of the file `documents` names the document of line n of the text."""
+    path = Path(root or "").expanduser() / Path(str(text.documents)).expanduser()
+    key = f"data.test.{split.name}.documents"
+    names = list(read_lines(check_file(path, key)))
+    documents = []
+    for pair in split:
+        line = pair["line"] + 1
+        if line > len(names):
+            raise InputError(
+                f"{key}: {path} has {len(names)} lines, but the text has a line {line}"
+            )
+        if not names[line - 1].strip():
+            raise InputError(f"{path}:{line}: empty; each line must name a document")
+        documents.append(names[line - 1])
+    return documents
 
 
 @dataclass

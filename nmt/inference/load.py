@@ -10,8 +10,8 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 
+from nmt.config.changes import apply_overrides
 from nmt.config.commands import LinesConfig
-from nmt.config.overrides import apply_overrides
 from nmt.config.schema import Config
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import learn_missing_dictionary

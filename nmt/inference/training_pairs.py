@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from torch import nn
 
 from nmt.config.commands import TrainConfig
 from nmt.data.batches import Rows
 from nmt.data.pairs import Pairs
 from nmt.data.preparation import tokenise_text, training_pairs
-from nmt.data.vocabulary import WORDS, Vocabulary
+from nmt.data.vocabulary import WORDS
 from nmt.evaluation.alignment import Link, hard_links
 from nmt.inference.model import Model
 from nmt.layers import Network
@@ -60,8 +59,11 @@ def learn_dictionary(model: Model, train: Pairs) -> dict[str, str]:
         InputError: if the model is an ensemble or has no attention, or if it uses subwords.
     """
     network = model.network
-    check_dictionary(network, model.source)
-    assert isinstance(network, Network)
+    if not isinstance(network, Network) or not network.attends or model.source.kind != WORDS:
+        raise InputError(
+            "search.replace_unk=dictionary: needs one model with attention and tokenizer=words; type "
+            "search.replace_unk=none"
+        )
     rows = pairs_of_rare_words(train, training_sample(train, DICTIONARY_SAMPLE))
 
     def work(indices: list[int]) -> list[tuple[list[str], list[str], list[Link]]]:
@@ -83,15 +85,6 @@ def learn_dictionary(model: Model, train: Pairs) -> dict[str, str]:
     words, pairs = counted(len(dictionary), "source word"), counted(len(rows), "pair")
     log.info("dictionary of unknown words: %s, learnt from %s", words, pairs)
     return dictionary
-
-
-def check_dictionary(network: nn.Module, source: Vocabulary) -> None:
-    """Raises InputError if no dictionary can be learnt: for an ensemble, without attention, or with subwords."""
-    if not isinstance(network, Network) or not network.attends or source.kind != WORDS:
-        raise InputError(
-            "search.replace_unk=dictionary: needs one model with attention and tokenizer=words; type "
-            "search.replace_unk=none"
-        )
 
 
 def learn_missing_dictionary(model: Model) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.keys import flatten
+from nmt.config.changes import flatten
 from nmt.evaluation.scores import DEFAULT, NO_UNK, choose_scores
 from nmt.report.comparison import Comparison
 from nmt.report.retention import RETAINED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from nmt.config.keys import flatten
+from nmt.config.changes import flatten
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison

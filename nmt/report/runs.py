@@ -16,8 +16,9 @@ from typing import Any
 
 import pandas as pd
 
+from nmt.config.changes import effect_of, flatten, is_within
 from nmt.config.commands import INITIAL_CHECKPOINT, TrainConfig
-from nmt.config.keys import INCIDENTAL, effect_of, flatten, is_within
+from nmt.config.keys import INCIDENTAL
 from nmt.evaluation import results
 from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.records import Record, read_rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.keys import flatten
+from nmt.config.changes import flatten
 from nmt.report.released_files import IDS, OUTPUT, REFERENCE, SOURCE, reach, read_file
 from nmt.utils.errors import InputError
 from nmt.utils.files import matching

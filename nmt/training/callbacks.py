@@ -1,8 +1,9 @@
-"""Callbacks for random seeds, attention heatmaps, monitored metrics and resumed runs."""
+"""Callbacks for random seeds, attention heatmaps, a sample translation, monitored metrics and resumed runs."""
 
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,21 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 
+from nmt.config.schema import SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.records import Record, choose_kept, in_order
+from nmt.search import beam_search
+from nmt.text.symbols import UNKNOWN
 from nmt.training.result_logging import log_heatmaps
 from nmt.utils.devices import seed_random_numbers
 from nmt.utils.environment import gather
 from nmt.utils.errors import InputError
 
+log = logging.getLogger(__name__)
+
 SHOWN = 4  # number of development pairs with a heatmap at each validation
+SHORT = 8  # preferred number of source words of the sentence that `SampleTranslation` shows
 
 
 class Seeds(pl.Callback):
@@ -85,6 +92,54 @@ class Heatmaps(pl.Callback):
         self.rows = []
         if rows and trainer.is_global_zero and not trainer.sanity_checking:
             log_heatmaps(trainer.loggers, rows, trainer.global_step)
+
+
+class SampleTranslation(pl.Callback):
+    """Logs BLEU and the translation of one development sentence after each validation.
+
+    The sentence is the same at each validation and in each run on the same text. The search is greedy, as for
+    `valid/bleu`.
+
+    Args:
+        max_ratio: `search.max_ratio`.
+    """
+
+    def __init__(self, max_ratio: float) -> None:
+        self.greedy = SearchConfig(beam_size=1, max_ratio=max_ratio)
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.valid: Pairs = trainer.datamodule.prepared.valid  # type: ignore[attr-defined]
+        self.row = choose_short(self.valid)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.state.fn != "fit" or trainer.sanity_checking or not trainer.is_global_zero:
+            return
+        batch = self.valid.batch([self.row]).move_to(pl_module.device)
+        with trainer.precision_plugin.val_step_context():
+            [[best]] = beam_search(
+                pl_module.network,  # type: ignore[arg-type]
+                batch.source,
+                batch.source_mask,
+                self.greedy,
+            )
+        pair = self.valid[self.row]
+        bleu = trainer.callback_metrics.get("valid/bleu")
+        score = "" if bleu is None else f" BLEU {float(bleu):.1f},"
+        log.info(
+            "update %d:%s and the model translates\n  source       %s\n  reference    %s\n  translation  %s",
+            trainer.global_step,
+            score,
+            " ".join(pair["source"]),
+            " ".join(pair["target"]),
+            " ".join(self.valid.vocabularies[1].decode(best.tokens)),
+        )
+
+
+def choose_short(pairs: Pairs) -> int:
+    """Returns the index of a pair of about `SHORT` source words, if possible without unknown words."""
+    ranked = np.argsort(np.abs(pairs.words[:, 0] - SHORT), kind="stable").tolist()
+    known = (row for row in ranked if not any(UNKNOWN in ids for ids in pairs.ids(row)))
+    return int(next(known, ranked[0]))
 
 
 class CheckMonitors(pl.Callback):

@@ -11,34 +11,37 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from nmt.config.changes import differences, effect_of, resume_command
 from nmt.config.code import user_code
 from nmt.config.commands import INITIAL_CHECKPOINT, TrainConfig
-from nmt.config.keys import LENGTH, effect_of
-from nmt.config.overrides import differences
-from nmt.config.schema import Config, class_name, scoring_of, to_containers
+from nmt.config.keys import LENGTH
+from nmt.config.schema import to_containers
 from nmt.data.module import TranslationData
 from nmt.data.preparation import Prepared
 from nmt.fused import backend_of
 from nmt.inference.model import Model
-from nmt.inference.training_pairs import check_dictionary, learn_dictionary, sampled_nll
+from nmt.inference.training_pairs import learn_dictionary, sampled_nll
 from nmt.models import build_model
 from nmt.models.checkpoint import complete_checkpoint, read_checkpoint
-from nmt.training.callbacks import CheckMonitors, Heatmaps, RenameResults, Seeds
+from nmt.training.callbacks import (
+    CheckMonitors,
+    Heatmaps,
+    RenameResults,
+    SampleTranslation,
+    Seeds,
+)
 from nmt.training.checkpoint_io import try_hard_link
 from nmt.training.outcome import describe_initial
 from nmt.training.ranks import on_every_rank
-from nmt.training.run import Run, resume_command
-from nmt.training.sample_translation import SampleTranslation
+from nmt.training.run import Run
 from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
-from nmt.utils.devices import name_of, peak_memory, why_no_gpu
+from nmt.utils.devices import name_of, peak_memory
 from nmt.utils.errors import InputError, RunError, first_line
-from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -64,15 +67,17 @@ class Training:
         config, folder = run.config, run.folder
         self.run = run
         self.record = TrainingRecord()
-        callbacks: list[pl.Callback] = [
+        first = [
             RenameResults(folder.results),
             Seeds(config.seed),
             Heatmaps(config.evaluation.edges or ()),
-            *make_callbacks(config.callbacks, folder.path),
+        ]
+        last = [
             self.record,
             SampleTranslation(config.search.max_ratio),
             CheckMonitors(config.callbacks),
         ]
+        callbacks = [*first, *make_callbacks(config.callbacks, folder.path), *last]
         # A large text takes long to prepare, so check first that the configured classes exist.
         target_of("model", vars(config.model))
         for name in ("encoder", "unit", "attention", "scoring"):
@@ -95,8 +100,6 @@ class Training:
         self.text = text
         pl.seed_everything(config.seed, verbose=False)
         self.model = build_model(config, *map(len, text.vocabularies))
-        if config.search.replace_unk == "dictionary":  # which is learnt after the training
-            check_dictionary(self.model.network, text.vocabularies[0])
         self.model.description = {
             "overrides": list(run.overrides),
             "initial": describe_initial(run),
@@ -104,9 +107,9 @@ class Training:
         if run.initial is not None:
             self.model.load_state_dict(run.initial.weights)
         self.data = TranslationData(text, config)
-        log.info(describe_training(config, self.model, trainer))
         if not config.trainer.get("fast_dev_run"):
-            command = resume_command(config, run.folder.path)
+            trust = user_code(config)
+            command = resume_command(config, run.folder.path, trust)
             log.info("to resume the run after a stop, type: %s", command)
         path = run.checkpoint.path if run.checkpoint else None
         stored = run.checkpoint.config if run.checkpoint else config
@@ -213,34 +216,3 @@ class Training:
     def _way(self) -> dict[str, bool]:
         """Returns whether updates used CUDA graphs, and whether the last updates used GPU kernels."""
         return {**self.model.way._asdict(), "kernels": backend_of(self.model.network).kernels}
-
-
-def describe_training(config: Config, model: Any, trainer: pl.Trainer) -> str:
-    """Returns a log line about the model, the updates and the device of a training run."""
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
-    devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
-    scoring = class_name(scoring_of(config.model) or "none")
-    batch = counted(config.data.batch_size, "sentence")
-    if config.data.batch_tokens is not None:
-        batch = f"at most {counted(config.data.batch_tokens, 'token')}"
-    device = trainer.strategy.root_device
-    length = f"without a limit of updates, {batch} per update,"
-    if trainer.max_steps > 0:
-        length = f"for {counted(trainer.max_steps, 'update')} of {batch}"
-    return (
-        f"training {config.name} ({size} parameters, scoring {scoring}, "
-        f"{config.model.recurrence} recurrence) {length} on {devices}{name_of(device)}, "
-        f"precision {trainer.precision}{reason_for_cpu(config.trainer['accelerator'], device)}"
-    )
-
-
-def reason_for_cpu(accelerator: str, device: torch.device) -> str:
-    """Returns the reason why no GPU is used, as the end of a log line; returns "" if a GPU is used.
-
-    With `trainer=cpu`, the GPU is not tested, because another process may be using it.
-    """
-    if device.type == "cuda":
-        return ""
-    reason = "" if accelerator == "cpu" else why_no_gpu()
-    return f", {reason or 'the GPU is not used'}"

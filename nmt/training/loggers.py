@@ -1,16 +1,19 @@
-"""Creates Lightning's loggers from the configuration."""
+"""Creates Lightning's loggers from the configuration, and starts and ends their runs."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import sys
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pytorch_lightning.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, to_containers
 from nmt.training.trainer import make_object, target_of
 from nmt.utils.environment import (
     WITHOUT_KEY,
@@ -22,6 +25,7 @@ from nmt.utils.environment import (
 )
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import write_text
+from nmt.utils.text import without_home
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +70,23 @@ def make_loggers(config: Config, folder: Path) -> list[Logger]:
             made._wandb_init.pop("anonymous", None)  # W&B warns about this default of Lightning
         loggers.append(made)
     return loggers
+
+
+@contextlib.contextmanager
+def logging_run(loggers: Sequence[Logger], config: Config) -> Iterator[None]:
+    """Logs the configuration at the start, and closes W&B's run at the end."""
+    exit_code = 1
+    try:
+        for each in loggers:
+            connect(each)
+            each.log_hyperparams(without_home(to_containers(config)))
+        yield
+        exit_code = 0
+    finally:
+        wandb = sys.modules.get("wandb")
+        if wandb and rank() == 0:
+            with contextlib.suppress(Exception):  # a network error must not fail a finished run
+                wandb.finish(exit_code=exit_code)
 
 
 def connect(logger: Logger) -> None:

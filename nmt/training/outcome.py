@@ -12,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from nmt.config.commands import INITIAL_CHECKPOINT as INITIAL
 from nmt.config.schema import class_name, scoring_of, to_containers
+from nmt.data.preparation import Prepared
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.held_out import Evaluated
@@ -66,13 +67,16 @@ def describe_initial(run: Run) -> dict[str, Any] | None:
     return {**path_and_hash(run.initial), "configuration": configuration}
 
 
-def describe_run(run: Run, evaluated: Evaluated, **described: Any) -> dict[str, Any]:
+def describe_run(
+    run: Run, evaluated: Evaluated, text: Prepared | None = None, **described: Any
+) -> dict[str, Any]:
     """Returns the content of results.json.
 
     Args:
         run: the run.
         evaluated: the result of `nmt.inference.held_out.evaluate`, whose scores are described. Their values are in
             scores.csv.
+        text: the text of a training run.
         described: entries about the training (see `Training.finish`) and about the model (see
             `describe_model`).
     """
@@ -89,7 +93,7 @@ def describe_run(run: Run, evaluated: Evaluated, **described: Any) -> dict[str, 
         "command": without_home(rerun_command(run.overrides)),
         "commit": run.commit,
         "processor": processor(),
-        "text": run.text and run.text.identified(),
+        "text": text and text.identified(),
         "versions": results.versions(),
         **described,
         "scores": {score.key: score.description() for score in chosen if score.key in present},

@@ -1,13 +1,10 @@
-"""Creates a `Run` with its configuration, checkpoint, folder, text and loggers."""
+"""Creates a `Run` with its configuration, checkpoint, folder and loggers."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,27 +13,27 @@ import pytorch_lightning as pl
 from hydra.core.hydra_config import HydraConfig
 from pytorch_lightning.loggers import Logger
 
+from nmt.config.changes import (
+    apply_overrides,
+    refuse_changes,
+    refuse_other_kind,
+    refuse_outside,
+)
 from nmt.config.code import user_code
 from nmt.config.commands import EvaluateConfig, TrainConfig
-from nmt.config.keys import WEIGHTS, effect_of, flatten, is_within
-from nmt.config.overrides import apply_overrides, differences, refuse_changes
 from nmt.config.schema import Config, to_containers
-from nmt.data.preparation import Prepared, prepare
+from nmt.data.vocabulary import Vocabularies
 from nmt.evaluation import results
 from nmt.evaluation.scores import choose_scores
 from nmt.inference.load import read_members
 from nmt.models.checkpoint import Checkpoint
-from nmt.training.loggers import connect, make_loggers
+from nmt.training.loggers import make_loggers
 from nmt.utils.devices import set_threads
 from nmt.utils.environment import git_commit, output_folder, rank
 from nmt.utils.errors import InputError
-from nmt.utils.quoting import as_typed, command_line, override_key, quoted
-from nmt.utils.text import as_list, without_home
+from nmt.utils.text import as_list
 
 log = logging.getLogger(__name__)
-
-WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments for output folders
-BELOW = ("filename", "name", "version", "sub_dir")  # arguments for paths inside these folders
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class RunFolder:
 
 @dataclass
 class Run:
-    """A run, with its configuration, folder, checkpoints, text and loggers.
+    """A run, with its configuration, folder, checkpoints and loggers.
 
     Attributes:
         config: the validated configuration; `config.threads` is the number of threads in use.
@@ -89,7 +86,6 @@ class Run:
         initial: the checkpoint from which a new training run takes weights and vocabularies, or None.
         loggers: the loggers that log the scores.
         trainer: Lightning's Trainer, or None before it is built.
-        text: the prepared text of a training run, which `prepare_text` sets. None for an evaluation.
         commit: the commit of the code when the run was started or resumed; None if unknown.
     """
 
@@ -101,7 +97,6 @@ class Run:
     initial: Checkpoint | None = None
     loggers: Sequence[Logger] = ()
     trainer: pl.Trainer | None = None
-    text: Prepared | None = None
     commit: str | None = field(default_factory=git_commit)
 
     @property
@@ -121,44 +116,18 @@ class Run:
         if not trainer.get("fast_dev_run"):
             self.loggers = make_loggers(config, self.folder.path)
 
-    def prepare_text(self) -> Prepared:
-        """Prepares the data, or loads it from the cache.
+    @property
+    def vocabularies(self) -> Vocabularies | None:
+        """The vocabularies of the initial checkpoint; None: they are learnt from the text."""
+        if not isinstance(self.config, TrainConfig) or self.config.initial_checkpoint is None:
+            return None
+        source = self.initial or self.checkpoint
+        return source.vocabularies if source else None
 
-        Raises:
-            InputError: if the text is invalid (see `prepare`), or if the checkpoint was trained on other text.
-        """
-        config = self.config
-        vocabularies = None
-        if isinstance(config, TrainConfig) and config.initial_checkpoint is not None:
-            source = self.initial or self.checkpoint
-            vocabularies = source.vocabularies if source else None
-        text = prepare(config.data, config.tokenizer, vocabularies)
-        log.info("prepared text:\n%s", text.summary())
-        for doubt in text.doubts():
-            log.warning("%s", doubt)
-        self.text = text
-        if self.checkpoint is not None and self.checkpoint.about["fingerprint"] != text.fingerprint:
-            raise InputError(
-                "the training or development text differs from the checkpoint's; restore the text, or "
-                "start a new run"
-            )
-        return text
-
-    @contextlib.contextmanager
-    def logging_run(self) -> Iterator[None]:
-        """Logs the configuration at the start, and closes W&B's run at the end."""
-        exit_code = 1
-        try:
-            for each in self.loggers:
-                connect(each)
-                each.log_hyperparams(without_home(to_containers(self.config)))
-            yield
-            exit_code = 0
-        finally:
-            wandb = sys.modules.get("wandb")
-            if wandb and rank() == 0:
-                with contextlib.suppress(Exception):  # a network error must not fail a finished run
-                    wandb.finish(exit_code=exit_code)
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the text that the checkpoint was trained on; None for a new training run."""
+        return self.checkpoint.about["fingerprint"] if self.checkpoint else None
 
 
 def make_training_run(composed: TrainConfig) -> Run:
@@ -200,66 +169,6 @@ def make_training_run(composed: TrainConfig) -> Run:
     log.info("resuming from %s at update %d", path, checkpoint.update)
     log.info("original overrides: %s", " ".join(checkpoint.about["overrides"]) or "none")
     return Run(config, folder, remaining, checkpoint)
-
-
-def resume_command(config: Config, folder: Path) -> str:
-    """Returns the command that resumes a training run, and names its code and folders outside `folder`."""
-    overrides = [f"resume={quoted(str(folder))}"]
-    if trusted := user_code(config):
-        overrides.append(f"trust=[{','.join(trusted)}]")
-    overrides += [f"{key}={quoted(value)}" for key, value in outside(config, folder).items()]
-    return as_typed(command_line("train", overrides))
-
-
-def refuse_outside(
-    config: TrainConfig, composed: TrainConfig, folder: Path, overrides: Sequence[str]
-) -> None:
-    """Refuses a folder outside the run's folder if the checkpoint names it and the user does not.
-
-    The checkpoint may come from someone else, so it must not choose where files are written.
-
-    Raises:
-        InputError: if such a folder is neither set in `overrides` nor the same in `composed`.
-    """
-    typed = [override_key(word) for word in overrides]
-    own = outside(composed, folder)
-    for path, value in outside(config, folder).items():
-        if value != own.get(path) and not is_within(path, typed):
-            raise InputError(
-                f"{path}={value}: the checkpoint names a folder outside the run's folder; "
-                f"type {path}=FOLDER to choose one"
-            )
-
-
-def outside(config: Config, folder: Path) -> dict[str, str]:
-    """Returns the settings of callbacks, loggers and Trainer that are paths outside the run's folder."""
-    found = {}
-    for section in ("callbacks", "logger", "trainer"):
-        for path, value in flatten({section: getattr(config, section)}).items():
-            name = path.rpartition(".")[2]
-            if name in WRITTEN or (name in BELOW and isinstance(value, str)):
-                place = Path(value or folder) if name in WRITTEN else folder / value
-                if not place.resolve().is_relative_to(folder.resolve()):
-                    found[path] = str(value)
-    return found
-
-
-def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
-    """Refuses initial weights whose model, vocabularies or languages differ from those of `config`.
-
-    Raises:
-        InputError: if there is such a difference. The message lists the keys and values that the weights need.
-    """
-    needed = [
-        f"{path}={json.dumps(needs)}"
-        for path, (needs, _) in differences(*map(to_containers, (initial, config))).items()
-        if effect_of(TrainConfig, path) == WEIGHTS
-    ]
-    if needed:
-        raise InputError(
-            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
-            f"{' '.join(needed)}"
-        )
 
 
 def resume_path(composed: TrainConfig, folder: RunFolder) -> Path | None:

@@ -13,7 +13,10 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 
+from nmt.config.schema import class_name, scoring_of
+from nmt.utils.devices import name_of, why_no_gpu
 from nmt.utils.errors import RunError
+from nmt.utils.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +87,7 @@ class TrainingRecord(pl.Callback):
                 state["dirpath"] = str(here)
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        log.info(describe_training(pl_module, trainer))
         if self.continues:
             self.stopped_early = ""
         trainer.should_stop = bool(self.stopped_early)
@@ -202,3 +206,35 @@ def stop_reason(trainer: pl.Trainer) -> str:
         if isinstance(each, EarlyStopping) and each.wait_count >= each.patience:
             return f"{each.monitor} has not improved for {each.patience} validations"
     return "a callback has set trainer.should_stop"
+
+
+def describe_training(model: Any, trainer: pl.Trainer) -> str:
+    """Returns a log line about the model, the updates and the device of a training run."""
+    config = model.config
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
+    devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
+    scoring = class_name(scoring_of(config.model) or "none")
+    batch = counted(config.data.batch_size, "sentence")
+    if config.data.batch_tokens is not None:
+        batch = f"at most {counted(config.data.batch_tokens, 'token')}"
+    device = trainer.strategy.root_device
+    length = f"without a limit of updates, {batch} per update,"
+    if trainer.max_steps > 0:
+        length = f"for {counted(trainer.max_steps, 'update')} of {batch}"
+    return (
+        f"training {config.name} ({size} parameters, scoring {scoring}, "
+        f"{config.model.recurrence} recurrence) {length} on {devices}{name_of(device)}, "
+        f"precision {trainer.precision}{reason_for_cpu(config.trainer['accelerator'], device)}"
+    )
+
+
+def reason_for_cpu(accelerator: str, device: torch.device) -> str:
+    """Returns the reason why no GPU is used, as the end of a log line; returns "" if a GPU is used.
+
+    With `trainer=cpu`, the GPU is not tested, because another process may be using it.
+    """
+    if device.type == "cuda":
+        return ""
+    reason = "" if accelerator == "cpu" else why_no_gpu()
+    return f", {reason or 'the GPU is not used'}"

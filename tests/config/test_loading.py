@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nmt.config.changes import flatten, refuse_other_kind
 from nmt.config.code import reject_untrusted_targets, user_code
-from nmt.config.keys import flatten
 from nmt.config.loading import load, load_plain
 from nmt.config.schema import to_containers
-from nmt.training.run import refuse_other_kind
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied
 

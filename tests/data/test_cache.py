@@ -14,10 +14,9 @@ import pyarrow as pa
 import pytest
 
 from nmt.config.schema import Config
-from nmt.data import cache as module
 from nmt.data import preparation as steps
-from nmt.data.cache import MANY, filling, map_chunks, read_stored, write_facts, write_rows
-from nmt.data.preparation import Prepared, prepare
+from nmt.data.cache import filling, read_stored, write_facts, write_rows
+from nmt.data.preparation import MANY, Prepared, map_chunks, prepare
 from nmt.utils.errors import InputError, RunError
 
 FORK = multiprocessing.get_context("fork")
@@ -141,7 +140,7 @@ def _double(number: int) -> tuple[int, int]:
 def test_map_chunks_keeps_order_across_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "shared_cores", lambda: 2)
+    monkeypatch.setattr(steps, "shared_cores", lambda: 2)
     read: list[int] = []
     chunks = (read.append(number) or number for number in range(500))
     results = map_chunks(_double, chunks)
@@ -161,7 +160,7 @@ def _wait(pipe: Any, number: int) -> None:
 
 def _map_for_long(pipe: Any) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
-    module.shared_cores = lambda processes=1: 2
+    steps.shared_cores = lambda processes=1: 2
     list(map_chunks(lambda number: _wait(pipe, number), range(MANY)))
 
 

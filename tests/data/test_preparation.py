@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Config, TextConfig
-from nmt.data.preparation import Prepared, held_out_pairs, prepare, tokenise_text
+from nmt.data.pairs import held_out_pairs
+from nmt.data.preparation import Prepared, prepare, tokenise_text
 from nmt.data.vocabulary import Vocabularies, load_vocabulary
 from nmt.utils.errors import InputError
 

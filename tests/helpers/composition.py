@@ -22,9 +22,9 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, open_dict
 
 from nmt.cli.composition import conf_folder, register_configs
+from nmt.config.changes import apply_overrides
 from nmt.config.commands import TrainConfig
 from nmt.config.loading import load
-from nmt.config.overrides import apply_overrides
 
 create_list = config_loader_impl.create_defaults_list
 compose_list = config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config.schema import TextConfig
 from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
-from nmt.inference.held_out import _translation, name_documents, translate_set
+from nmt.inference.held_out import _translation, read_sentences, translate_set
 from nmt.inference.load import intervene
 from nmt.inference.sentence import ScoredSentence
 from nmt.inference.training_pairs import sampled_nll
@@ -41,7 +42,7 @@ def test_refuses_a_sentence_without_a_document(tmp_path):
     file = tmp_path / "documents"
     file.write_text("a\n \n")
     with pytest.raises(InputError, match=f"^{file}:2: empty"):
-        name_documents([{"line": 1}, {"line": 2}], file, "data.test.test.documents")
+        read_sentences(make_pairs(TEXT), TextConfig(documents=str(file)))
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])

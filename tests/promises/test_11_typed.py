@@ -17,10 +17,10 @@ import pytest
 import torch
 
 from nmt.cli.composition import LISTS, PLUS, conf_folder
+from nmt.config.changes import SECTIONS, effect_of, flatten, is_within
 from nmt.config.commands import TrainConfig
-from nmt.config.keys import RESUMABLE, WEIGHTS, effect_of, flatten, is_within
+from nmt.config.keys import RESUMABLE, WEIGHTS
 from nmt.config.loading import load
-from nmt.config.overrides import SECTIONS
 from nmt.config.schema import to_containers
 from nmt.utils.errors import InputError
 from tests.helpers.composition import applied, composing

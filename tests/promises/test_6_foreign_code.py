@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import nmt
+from nmt.config.changes import refuse_outside
 from nmt.models import RNNsearch
 from nmt.models.checkpoint import read_checkpoint
-from nmt.training.run import refuse_outside
 from nmt.utils.errors import InputError
 from tests.helpers.models import small_checkpoint
 

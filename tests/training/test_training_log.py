@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nmt.training.sample_translation import choose_short
+from nmt.training.callbacks import choose_short
 from nmt.training.training_log import TrainingRecord
 from tests.inference.small import make_pairs
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
-from nmt.training.fit import reason_for_cpu
 from nmt.training.trainer import make_strategy
+from nmt.training.training_log import reason_for_cpu
 from nmt.utils import devices
 from nmt.utils.devices import set_threads
 from nmt.utils.errors import InputError

@@ -8,8 +8,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nmt.config.changes import resume_command
 from nmt.config.loading import load
-from nmt.training.run import resume_command
 from nmt.utils.quoting import as_typed, command_line, quoted
 
 
@@ -36,7 +36,7 @@ def test_quoted_values_round_trip(text):
 @pytest.mark.parametrize("name", ["grün 漢字", "a,b=(c)'&#;~"])
 def test_resume_command_is_quoted(composer, tmp_path, name):
     folder = tmp_path / name
-    (typed,) = typed_back(resume_command(load(composer()), folder))
+    (typed,) = typed_back(resume_command(load(composer()), folder, []))
     (read,) = OverridesParser.create().parse_overrides([typed])
     assert Path(read.value()) == folder
 

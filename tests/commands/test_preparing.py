@@ -12,7 +12,7 @@ from tests.helpers import ROOT
 SCRIPT = """
 import multiprocessing, sys
 import nmt
-from nmt.data.in_background import preparing
+from nmt.train import preparing
 
 config = nmt.configure("regime=tiny", *sys.argv[2:], "data.cache=" + sys.argv[1])
 try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from nmt.config.changes import outside, resume_command
 from nmt.config.loading import load
-from nmt.training import run
-from nmt.training.run import outside, resume_command
 
 
-def test_resume_command_has_the_trust_of_the_run(composer, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "user_code", lambda config: ["mine.scores", "other"])
-    command = resume_command(load(composer()), tmp_path)
+def test_resume_command_has_the_trust_of_the_run(composer, tmp_path):
+    command = resume_command(load(composer()), tmp_path, ["mine.scores", "other"])
     assert command == f"python -m nmt.train resume={tmp_path} 'trust=[mine.scores,other]'"
 
 
@@ -21,7 +19,7 @@ def test_resume_command_has_folders_outside_the_run(composer, tmp_path):
         "callbacks.mine.dirpath": "/elsewhere",
         "callbacks.mine.filename": "../../x",
     }
-    command = resume_command(config, tmp_path)
+    command = resume_command(config, tmp_path, [])
     assert command == (
         f"python -m nmt.train resume={tmp_path} callbacks.mine.dirpath=/elsewhere "
         "callbacks.mine.filename=../../x"

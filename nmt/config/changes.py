@@ -1,12 +1,13 @@
-"""Applies overrides to the configuration of a checkpoint, and compares two configurations."""
+"""Compares configurations key by key, and applies overrides to the configuration of a checkpoint."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,64 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from nmt.config.commands import CheckpointConfig, TrainConfig
-from nmt.config.keys import LOCAL, RESUMABLE, WEIGHTS, effect_of, entries, flatten, is_within
+from nmt.config.keys import LOCAL, RESUMABLE, TRAINING, WEIGHTS, entries
 from nmt.config.loading import check_together, load_plain
-from nmt.config.schema import DEVICES, class_name, to_containers
+from nmt.config.schema import DEVICES, Config, class_name, to_containers
 from nmt.utils.errors import InputError
-from nmt.utils.quoting import override_key, quoted
+from nmt.utils.quoting import as_typed, command_line, override_key, quoted
 from nmt.utils.text import as_list
 
 OF_TRAINING = "it belongs to the training run, and this command cannot change it"
 WHOLE = ("logger", "search")  # an option of these groups replaces the whole stored section
 SECTIONS = ("data", "trainer", *WHOLE)  # groups whose options may change a stored run
+WRITTEN = ("dirpath", "save_dir", "dir", "default_root_dir")  # arguments for output folders
+BELOW = ("filename", "name", "version", "sub_dir")  # arguments for paths inside these folders
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Flattens nested mappings to dotted keys, down to `depth` levels (0: all), and drops empty sections.
+
+    >>> flatten({"a": {"b": [1], "c": {}}}), flatten({"a": {"b": {"c": 1}}}, depth=2)
+    ({'a.b': [1]}, {'a.b': {'c': 1}})
+    """
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        is_section = isinstance(value, Mapping) and depth != 1
+        path = f"{prefix}{name}"
+        flat |= flatten(value, f"{path}.", depth - 1) if is_section else {path: value}
+    return flat
+
+
+def is_within(path: str, prefixes: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `prefixes`, or inside a section that is one of `prefixes`.
+
+    >>> is_within("logger.mode", ["logger"]), is_within("loggers", ["logger"])
+    (True, False)
+    """
+    return any(path == prefix or path.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+@functools.cache
+def effect_of(schema: type, path: str, section: str = TRAINING) -> str:
+    """Returns the effect of a dotted key; an undeclared key has the effect of its section."""
+    name, _, rest = path.partition(".")
+    entry = {entry.name: entry for entry in dataclasses.fields(schema)}.get(name)
+    if entry is None:
+        return section
+    effect: str = entry.metadata["effect"] or section
+    if isinstance(entry.default_factory, type) and dataclasses.is_dataclass(entry.default_factory):
+        return effect_of(entry.default_factory, rest, effect)
+    inside: Mapping[str, str] = entry.metadata.get("inside", {})
+    return inside.get(rest.partition(".")[0], effect)
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Returns the old and new value of each dotted key that differs; `regime` and `experiment` come first."""
+    old, new = flatten(before), flatten(now)
+    paths = sorted(old | new, key=lambda path: (path not in ("regime", "experiment"), path))
+    return {
+        path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
+    }
 
 
 def apply_overrides(
@@ -53,6 +102,8 @@ def apply_overrides(
     """
     schema: Any = type(composed)
     sections = {entry.name for entry in dataclasses.fields(schema)}
+    declared = [name for name, _ in entries(schema)]
+    of_training = [name for name, _ in entries(TrainConfig)]
     values, given = to_containers(stored), to_containers(composed)
     changed: list[str] = []
     others: list[tuple[str, dict[str, Any]]] = []  # options of other groups, and the keys they set
@@ -66,23 +117,25 @@ def apply_overrides(
             keys = flatten(_keys_of(group, as_list(value)), depth=2)
             devices = [f"trainer.{name}" for name in DEVICES] if group == "trainer" else []
             # A file of `data` also sets keys of the training that an evaluation does not have.
-            changed += [key for key in (*keys, *devices) if _declares(schema, key)]
+            changed += [key for key in (*keys, *devices) if is_within(key, declared)]
         else:
             others.append((str(each.input_line), _keys_of(group, as_list(value))))
     for word, sets in others:
         own = {key: v for key, v in flatten(sets).items() if not is_within(key, changed)}
-        _refuse_group(word, own, "callbacks" in sets, stored, composed)
+        known = [key for key in own if is_within(key, declared)]
+        _refuse_group(word, own, known, "callbacks" in sets, stored, composed)
     for path in changed:
-        if path not in WHOLE and not _declares(schema, path):
-            known = OF_TRAINING if _declares(TrainConfig, path) else "--help lists keys and groups"
-            raise InputError(f"{path}: no such key; {known}")
+        if path not in WHOLE and not is_within(path, declared):
+            trained = is_within(path, of_training)
+            reason = OF_TRAINING if trained else "--help lists keys and groups"
+            raise InputError(f"{path}: no such key; {reason}")
     for path in changed:
-        if path in WHOLE or _declares(TrainConfig, path):
+        if path in WHOLE or is_within(path, of_training):
             _copy(given, values, path)
     if schema is TrainConfig:
         _follow(values, to_containers(stored), changed)
         refuse_changes(to_containers(stored), values, resumed=given["resume"] is not None)
-    for path, _ in entries(schema) if schema is not TrainConfig else ():
+    for path in declared if schema is not TrainConfig else ():
         if effect_of(schema, path) == LOCAL:
             _copy(to_containers(composed), values, path)
     config = load_plain(values)
@@ -91,10 +144,6 @@ def apply_overrides(
     typed = set(map(override_key, words))
     kept = [word for word in history if override_key(word) not in typed]
     return config, [*(w for w in kept if not is_within(override_key(w), changed)), *words]
-
-
-def _declares(schema: type, path: str) -> bool:
-    return is_within(path, (name for name, _ in entries(schema)))
 
 
 def _keys_of(group: str, options: Iterable[str]) -> dict[str, Any]:
@@ -141,6 +190,7 @@ def _group_of(entry: str, group: str) -> str:
 def _refuse_group(
     word: str,
     sets: Mapping[str, Any],
+    declared: Collection[str],
     callbacks: bool,
     stored: TrainConfig,
     composed: TrainConfig | CheckpointConfig,
@@ -150,6 +200,7 @@ def _refuse_group(
     Args:
         word: the override that chooses the option.
         sets: the keys that the option sets and no other override changes.
+        declared: those of them that the current command has.
         callbacks: whether the option sets the section `callbacks`, and thus removes stored callbacks.
         stored: configuration of the checkpoint.
         composed: configuration of the current command.
@@ -160,7 +211,7 @@ def _refuse_group(
     had, has = flatten(to_containers(stored)), flatten(to_containers(composed))
     wanted = {key: has.get(key, value) for key, value in sets.items()}
     differing = [key for key, value in wanted.items() if had.get(key) != value]
-    keys = [key for key in differing if _declares(type(composed), key)]
+    keys = [key for key in differing if key in declared]
     absent: list[str] = []
     if isinstance(composed, TrainConfig):
         if callbacks:
@@ -230,10 +281,67 @@ def refuse_changes(before: dict[str, Any], now: dict[str, Any], resumed: bool) -
             )
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Returns the old and new value of each dotted key that differs; `regime` and `experiment` come first."""
-    old, new = flatten(before), flatten(now)
-    paths = sorted(old | new, key=lambda path: (path not in ("regime", "experiment"), path))
-    return {
-        path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)
-    }
+def refuse_other_kind(config: TrainConfig, initial: TrainConfig) -> None:
+    """Refuses initial weights whose model, vocabularies or languages differ from those of `config`.
+
+    Raises:
+        InputError: if there is such a difference. The message lists the keys and values that the weights need.
+    """
+    needed = [
+        f"{path}={json.dumps(needs)}"
+        for path, (needs, _) in differences(*map(to_containers, (initial, config))).items()
+        if effect_of(TrainConfig, path) == WEIGHTS
+    ]
+    if needed:
+        raise InputError(
+            f"initial_checkpoint={config.initial_checkpoint}: its weights and vocabularies need "
+            f"{' '.join(needed)}"
+        )
+
+
+def refuse_outside(
+    config: TrainConfig, composed: TrainConfig, folder: Path, overrides: Sequence[str]
+) -> None:
+    """Refuses a folder outside the run's folder if the checkpoint names it and the user does not.
+
+    The checkpoint may come from someone else, so it must not choose where files are written.
+
+    Raises:
+        InputError: if such a folder is neither set in `overrides` nor the same in `composed`.
+    """
+    typed = [override_key(word) for word in overrides]
+    own = outside(composed, folder)
+    for path, value in outside(config, folder).items():
+        if value != own.get(path) and not is_within(path, typed):
+            raise InputError(
+                f"{path}={value}: the checkpoint names a folder outside the run's folder; "
+                f"type {path}=FOLDER to choose one"
+            )
+
+
+def outside(config: Config, folder: Path) -> dict[str, str]:
+    """Returns the settings of callbacks, loggers and Trainer that are paths outside the run's folder."""
+    found = {}
+    for section in ("callbacks", "logger", "trainer"):
+        for path, value in flatten({section: getattr(config, section)}).items():
+            name = path.rpartition(".")[2]
+            if name in WRITTEN or (name in BELOW and isinstance(value, str)):
+                place = Path(value or folder) if name in WRITTEN else folder / value
+                if not place.resolve().is_relative_to(folder.resolve()):
+                    found[path] = str(value)
+    return found
+
+
+def resume_command(config: Config, folder: Path, trust: Sequence[str]) -> str:
+    """Returns the command that resumes a training run, and names its code and folders outside `folder`.
+
+    Args:
+        config: the configuration of the run.
+        folder: the run's folder.
+        trust: the user's code that the configuration names.
+    """
+    overrides = [f"resume={quoted(str(folder))}"]
+    if trust:
+        overrides.append(f"trust=[{','.join(trust)}]")
+    overrides += [f"{key}={quoted(value)}" for key, value in outside(config, folder).items()]
+    return as_typed(command_line("train", overrides))
