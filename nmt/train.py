@@ -50,6 +50,7 @@ def main(composed: TrainConfig) -> float | None:
         training.fit(text)
         if run.config.trainer.get("fast_dev_run"):
             return None
+        objective = training.best_score()
         model, outcome = training.finish()
         evaluated = on_every_rank(
             training.trainer,
@@ -62,7 +63,6 @@ def main(composed: TrainConfig) -> float | None:
         from nmt.training.publish import publish
 
         export_live(model, run.folder.path)
-        objective = training.best_score()
         describe = partial(
             describe_run, run, evaluated, text, objective=objective, **describe_model(model)
         )

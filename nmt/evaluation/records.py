@@ -23,12 +23,9 @@ The keys of a record are:
     statistics     statistics by key of the score; only if it is slow, depends on the language, or is read from a file
 """
 
-import hashlib
 import itertools
 import json
 import re
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,35 +125,6 @@ def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[
     references = [sentence["reference"], *sentence.get("more_references", [])]
     statistics: list[int] = sentence_statistics(hypothesis, *references).tolist()
     return statistics
-
-
-def choose_kept(
-    records: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
-) -> list[int]:
-    """Chooses the sentences whose alignments are stored; the choice is the same in all runs on a test set.
-
-    In each length bucket, sentences are sorted by a hash of their source text. Sentences are then taken from
-    all buckets in turn until `count` sentences are chosen.
-
-    Args:
-        records: records with `id`, `source` (tokens) and `length`.
-        count: number of sentences to choose. If there are fewer, all are chosen.
-        edges: largest length of each bucket.
-
-    Returns:
-        ids, ascending.
-    """
-    buckets: defaultdict[int, list[tuple[bytes, int]]] = defaultdict(list)
-    for record in records:
-        text = " ".join(record["source"]).encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(text, digest_size=8).digest()
-        buckets[bisect_left(edges, record["length"])].append((digest, record["id"]))
-    turns = sorted(
-        (turn, place, identity)
-        for place, ranked in buckets.items()
-        for turn, (_, identity) in enumerate(sorted(ranked))
-    )
-    return sorted(identity for _, _, identity in turns[:count])
 
 
 def _json(row: Mapping[str, Any]) -> str:

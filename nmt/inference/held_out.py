@@ -7,7 +7,10 @@ N-th batch. Batches and results do not depend on N.
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +22,6 @@ from nmt.data.preparation import held_out_pairs, tokenise_text
 from nmt.data.vocabulary import WORDS, Vocabularies
 from nmt.evaluation import measured, records
 from nmt.evaluation.alignment import (
-    Gold,
     attention_entropy,
     eos_weight,
     gold_links,
@@ -150,11 +152,12 @@ def evaluate(model: Model, sets: Sets, folder: Path) -> Evaluated:
         with timed(f"{name} translated"):
             translations = translate_set(model, sentences, name)
         if main:
+            found.translations[name] = translations
             rows = [row.pop("alignment") for row in translations if "alignment" in row]
+            found.scores += score_translations(model.config, name, translations)
+            records.write_translations(folder, name, translations)
             if rows:
                 found.alignments[name] = records.write_alignments(folder, name, rows)
-            found.translations[name] = translations
-            found.scores += score_translations(model.config, folder, name, translations)
     return found
 
 
@@ -167,7 +170,7 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
     """
     config = model.config
     edges = list(model.config.evaluation.edges or ())
-    kept = set(records.choose_kept(sentences, config.report.sentences, edges))
+    kept = set(choose_kept(sentences, config.report.sentences, edges))
 
     def work(indices: list[int]) -> list[Record]:
         return decode(model, [sentences[n] for n in indices], kept)
@@ -179,62 +182,101 @@ def translate_set(model: Model, sentences: Sequence[Record], name: str) -> list[
         return model.map_sentences(lengths, work, stage.advance, shared=True)
 
 
+def choose_kept(
+    sentences: Iterable[Mapping[str, Any]], count: int, edges: Sequence[int]
+) -> list[int]:
+    """Chooses the sentences whose alignments are stored; the choice is the same in all runs on a test set.
+
+    In each length bucket, sentences are sorted by a hash of their source text. Sentences are then taken from
+    all buckets in turn until `count` sentences are chosen.
+
+    Args:
+        sentences: records with `id`, `source` (tokens) and `length`.
+        count: number of sentences to choose. If there are fewer, all are chosen.
+        edges: largest length of each bucket.
+
+    Returns:
+        ids, ascending.
+    """
+    buckets: defaultdict[int, list[tuple[bytes, int]]] = defaultdict(list)
+    for sentence in sentences:
+        text = " ".join(sentence["source"]).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        buckets[bisect_left(edges, sentence["length"])].append((digest, sentence["id"]))
+    turns = sorted(
+        (turn, place, identity)
+        for place, ranked in buckets.items()
+        for turn, (_, identity) in enumerate(sorted(ranked))
+    )
+    return sorted(identity for _, _, identity in turns[:count])
+
+
 def decode(model: Model, sentences: Sequence[Record], kept: set[int]) -> list[Record]:
     """Returns the record of each sentence of a batch, with `alignment` if its id is in `kept`."""
     sources = [each["source"] for each in sentences]
     targets = [model.target.encode(each["reference"]) for each in sentences]
-    references = model.force_decode(sources, targets)
+    forced = model.force_decode(sources, targets)
     best = [hypotheses[0] for hypotheses in model.search(sources)]
+    known = [n for n, each in enumerate(sentences) if each["no_unk"]]
+    without = model.search([sources[n] for n in known], forbid_unknown=True)
+    no_unk = {
+        n: model.target.decode(hypotheses[0].tokens)
+        for n, hypotheses in zip(known, without, strict=True)
+    }
     attended = {n for n, each in enumerate(sentences) if each["id"] in kept}
     translations = model.describe(sources, best, attended, runners_up=bool(attended))
     results = []
     for n, sentence in enumerate(sentences):
-        record = sentence | _translation(sentence, translations[n])
-        record |= _reference(references[n], record.pop("gold", None))
+        record = make_record(sentence, translations[n], forced[n], no_unk.get(n))
         if n in attended:
             record["alignment"] = translations[n].row(sentence["id"], sentence["reference"])
         results.append(record)
-    known = [n for n, each in enumerate(sentences) if each["no_unk"]]
-    without = model.search([sources[n] for n in known], forbid_unknown=True)
-    for n, hypotheses in zip(known, without, strict=True):
-        words = model.target.decode(hypotheses[0].tokens)
-        results[n]["hypothesis_no_unk"] = words
-        statistics = sentence_statistics(words, sentences[n]["reference"])
-        results[n]["bleu_stats_no_unk"] = statistics.tolist()
     return results
 
 
-def _translation(sentence: Record, translation: ScoredSentence) -> Record:
+def make_record(
+    sentence: Record,
+    translation: ScoredSentence,
+    forced: ScoredSentence,
+    no_unk: list[str] | None = None,
+) -> Record:
+    """Returns the record of a translated sentence.
+
+    Args:
+        sentence: the record without a translation.
+        translation: the best hypothesis.
+        forced: the reference, force-decoded.
+        no_unk: the words of the best hypothesis without `<unk>`; None if there was no such search.
+    """
+    reference = sentence["reference"]
     words: list[str | None] = list(translation.tokens)
     for index in translation.unknown:  # so that `<unk>` matches no reference word
         words[index] = None
-    return {
-        "hypothesis": translation.tokens,
-        "detokenised": translation.text,
-        **({"unknown": list(translation.unknown)} if translation.unknown else {}),
-        "log_probability": translation.log_probability,
-        "bleu_stats": sentence_statistics(words, sentence["reference"]).tolist(),
-    }
-
-
-def _reference(forced: ScoredSentence, gold: Gold | None) -> Record:
-    """Returns the NLL of a reference and, with attention, the attention's entropy, weight on `</s>` and link counts."""
-    record: Record = {"nll": -forced.log_probability}
+    record = {key: value for key, value in sentence.items() if key != "gold"}
+    record["hypothesis"] = translation.tokens
+    record["detokenised"] = translation.text
+    if translation.unknown:
+        record["unknown"] = list(translation.unknown)
+    record["log_probability"] = translation.log_probability
+    record["bleu_stats"] = sentence_statistics(words, reference).tolist()
+    if no_unk is not None:
+        record["hypothesis_no_unk"] = no_unk
+        record["bleu_stats_no_unk"] = sentence_statistics(no_unk, reference).tolist()
+    record["nll"] = -forced.log_probability
     if forced.weights is not None:
         record["attention_entropy"] = float(attention_entropy(forced.weights).mean())
         record["eos_weight"] = eos_weight(forced.weights)
-        if gold is not None:
-            record["alignment_counts"] = sentence_counts(forced.weights, gold)
+        if "gold" in sentence:
+            record["alignment_counts"] = sentence_counts(forced.weights, sentence["gold"])
     return record
 
 
-def score_translations(config: Config, folder: Path, name: str, rows: list[Record]) -> list[Row]:
-    """Writes the translations of a test set, scores them, and logs the main scores."""
+def score_translations(config: Config, name: str, rows: list[Record]) -> list[Row]:
+    """Scores the translations of a test set, keeps slow statistics in their records, and logs the main scores."""
     shown = config.trainer["enable_progress_bar"]
     language = config.data.languages[1]
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
         measured.keep_statistics(rows, config.evaluation, language)
-        records.write_translations(folder, name, rows)
         scores = measured.score_set(name, rows, config.evaluation, language)
     log_scores(name, scores)
     return scores

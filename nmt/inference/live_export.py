@@ -33,7 +33,7 @@ from nmt.layers import (
     ScaledDot,
 )
 from nmt.models.checkpoint import quantised
-from nmt.report.page.live import FILE, LIMIT
+from nmt.report.page.payload import FILE, LIMIT
 from nmt.text.tokenise import tokeniser
 from nmt.utils.environment import rank
 from nmt.utils.files import write_atomically

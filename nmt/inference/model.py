@@ -27,8 +27,8 @@ from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import collate, pad
 from nmt.data.batches import evaluation_batches
 from nmt.data.vocabulary import Vocabulary, mark_unknown, until_end
-from nmt.evaluation.alignment import first_symbols, word_weights
-from nmt.inference.sentence import ScoredSentence, ScoredSentences, replace_unknown_words
+from nmt.evaluation.alignment import attended_words, first_symbols, word_weights
+from nmt.inference.sentence import ScoredSentence, ScoredSentences
 from nmt.layers import Network
 from nmt.models.ensemble import Ensemble
 from nmt.search import NOT_NUMBERS, Hypothesis, beam_search
@@ -343,12 +343,13 @@ class Model:
             decoded = self.force_decode([sources[place] for place in chosen], ids, runners_up)
             for place, each in zip(chosen, decoded, strict=True):
                 results[place] = each
+        target_tokeniser = tokeniser(self.config.data.languages[1])
         for hypothesis, result in zip(hypotheses, results, strict=True):
             words = self.target.words_of(hypothesis.tokens)
             if replace:
                 words = replace_unknown_words(words, result.weights, result.source, dictionary)
             result.tokens = mark_unknown(words)
-            result.text = self.detokenise(result.tokens)
+            result.text = target_tokeniser.detokenise(result.tokens)
             result.log_probability = hypothesis.log_probability
             result.symbols = len(hypothesis.tokens)
             result.unknown = tuple(at for at, word in enumerate(words) if word is None)
@@ -363,3 +364,32 @@ class Model:
         """Returns padded ids (B, S) and mask (B, S) on the network's device."""
         source, mask = pad(ids)
         return source.to(self.network.device), mask.to(self.network.device)
+
+
+def replace_unknown_words(
+    words: Sequence[str | None],
+    weights: np.ndarray | None,
+    source: Sequence[str],
+    dictionary: Mapping[str, str] | None = None,
+) -> list[str | None]:
+    """Replaces each `<unk>` with the source word of largest attention weight, or with its translation in `dictionary`.
+
+    See Luong et al. (2015). `<unk>` is kept if the source has no words or the model has no attention.
+
+    Args:
+        words: (I,) words of a translation, without `</s>`; None for `<unk>`.
+        weights: (I + 1, J + 1) attention weights.
+        source: (J,) words of the source text, including words outside the shortlist.
+        dictionary: translations of source words; words without a translation, such as names, are copied.
+
+    >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
+    >>> replace_unknown_words(["le", None], attention, ["the", "cat"])
+    ['le', 'cat']
+    """
+    if weights is None or None not in words:
+        return list(words)
+    known = dictionary or {}
+    return [
+        known.get(source[j], source[j]) if word is None and j >= 0 else word
+        for word, j in zip(words, attended_words(weights[: len(words)]).tolist(), strict=True)
+    ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.alignment import attended_words, attention_entropy, format_links, hard_links
+from nmt.evaluation.alignment import attention_entropy, format_links, hard_links
 from nmt.evaluation.records import Record
 from nmt.evaluation.results import as_json
 from nmt.text.symbols import END_SYMBOL
@@ -102,32 +101,3 @@ class ScoredSentences(list[ScoredSentence]):
         from nmt.report.notebook import sentences_html
 
         return sentences_html([(each.row(1), each.text) for each in self])
-
-
-def replace_unknown_words(
-    words: Sequence[str | None],
-    weights: np.ndarray | None,
-    source: Sequence[str],
-    dictionary: Mapping[str, str] | None = None,
-) -> list[str | None]:
-    """Replaces each `<unk>` with the source word of largest attention weight, or with its translation in `dictionary`.
-
-    See Luong et al. (2015). `<unk>` is kept if the source has no words or the model has no attention.
-
-    Args:
-        words: (I,) words of a translation, without `</s>`; None for `<unk>`.
-        weights: (I + 1, J + 1) attention weights.
-        source: (J,) words of the source text, including words outside the shortlist.
-        dictionary: translations of source words; words without a translation, such as names, are copied.
-
-    >>> attention = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0, 1]])
-    >>> replace_unknown_words(["le", None], attention, ["the", "cat"])
-    ['le', 'cat']
-    """
-    if weights is None or None not in words:
-        return list(words)
-    known = dictionary or {}
-    return [
-        known.get(source[j], source[j]) if word is None and j >= 0 else word
-        for word, j in zip(words, attended_words(weights[: len(words)]).tolist(), strict=True)
-    ]

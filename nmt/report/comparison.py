@@ -112,14 +112,13 @@ def build_comparison(config: CompareConfig) -> Comparison:
     given = config.scores
     files = {k: v for k, v in given.items() if v} if isinstance(given, Mapping) else {}
     against = files.pop("against", None)
-    wanted = None if given is None or files else list(given)
+    wanted = None if given is None or files else choose_scores(list(given), "scores")
     if not config.runs and not config.systems:
         if not files:
             raise InputError(
                 "runs: missing; type runs=FOLDER, or give systems, source and reference, or +scores.NAME=FILE"
             )
-        wanted = []  # nothing can be computed from scores alone
-    choose_scores(wanted or [], "scores")  # fails early if a score is unknown
+        wanted = choose_scores([])  # nothing else can be computed from scores alone
     runs = find_runs(config.runs)
     separate_texts(runs)
     scored = read_scores(files, as_list(config.select or []))
@@ -131,7 +130,7 @@ def build_comparison(config: CompareConfig) -> Comparison:
 
 def compare_finished(
     runs: Sequence[FinishedRun],
-    wanted: Sequence[str] | None = None,
+    wanted: Sequence[Score] | None = None,
     added: Sequence[Score] = (),
     resamples: int = 1000,
     *,
@@ -142,8 +141,7 @@ def compare_finished(
 
     Args:
         runs: runs with unique labels.
-        wanted: names of the scores to test (`choose_scores`). Missing scores are computed. None: all scores
-            that the runs have.
+        wanted: scores to test. Missing scores are computed. None: all scores that the runs have.
         added: more scores to test. Their statistics are already in the records.
         resamples: number of bootstrap resamples for intervals and tests; 0: no tests.
         against: key of the score with which the others are compared (`compare_scores`).
@@ -183,7 +181,7 @@ def compare_finished(
                 ]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)
-    about = describe(frame, runs, [*choose_scores(wanted or [], "scores"), *added])
+    about = describe(frame, runs, [*(wanted or ()), *added])
     tables = {kind: tidy(rows[kind], columns) for kind, columns in TABLES.items()}
     return Comparison(list(runs), frame, about, **tables, notes=notes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,8 +24,6 @@ GAP = 0.35  # inches between panels
 SCALE = 0.65  # width in inches of the colour bar with its numbers and title
 LARGEST = 30.0  # maximum side of a figure in inches; larger figures are scaled down to save memory
 SEED = "Figure 3"
-
-Item = TypeVar("Item")
 
 
 @style()
@@ -70,16 +68,6 @@ def choose_four(
         return outside, row["id"] not in known, wrong, draw.hexdigest()
 
     return [*rows[:1], *sorted(rows[1:], key=rank)[:3]]
-
-
-def spread(rows: Sequence[Item], count: int) -> list[Item]:
-    """Returns at most `count` of the rows, evenly spaced from the first to the last.
-
-    >>> spread("abcde", 3)
-    ['a', 'c', 'e']
-    """
-    indices = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
-    return [rows[index] for index in indices]
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Drawing:

@@ -56,7 +56,7 @@ class SetComparison:
         self,
         name: str,
         runs: Sequence[FinishedRun],
-        wanted: Sequence[str] | None,
+        wanted: Sequence[Score] | None,
         added: Sequence[Score],
         resamples: int,
         *,
@@ -69,9 +69,10 @@ class SetComparison:
         self.stored = self.stored[self.stored["set"] == name]
         language = next((run.language for run in self.runs if run.language), None)
         stored = [key for key in REGISTERED if key in set(self.stored["score"])]
-        chosen = choose_scores(stored or None if wanted is None else wanted, "scores", language)
         own = choose_scores(stored, language=language)
-        self.tested = [*chosen, *added]
+        default = own if stored else choose_scores(None, language=language)
+        named = [score.for_language(language) for score in wanted or ()]
+        self.tested = [*(default if wanted is None else named), *added]
         self.keys = [score.key for score in self.tested if score.by_length]
         self.known = {score.key: score for score in [*BREVITY, *own, *self.tested]}
         higher = {key: score for key, score in self.known.items() if score.higher_is_better}
@@ -80,7 +81,6 @@ class SetComparison:
         scales = (run.scales[name] for run in self.runs if name in run.scales)
         self.scale = next(scales, LengthScale(edges=edges))
         self.resamples = resamples
-        named = () if wanted is None else chosen
         records = {run.label: run.translations(name) for run in self.runs}
         for score in self.known.values():
             if score.slow or score.signature is not None:

@@ -14,7 +14,8 @@ import pytorch_lightning as pl
 from nmt.config.schema import SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
-from nmt.evaluation.records import Record, choose_kept, in_order
+from nmt.evaluation.records import Record, in_order
+from nmt.inference.held_out import choose_kept
 from nmt.search import beam_search
 from nmt.text.symbols import UNKNOWN
 from nmt.training.result_logging import log_heatmaps

@@ -57,24 +57,18 @@ def publish(
         scores=table,
     )
     try:
-        _show(run, config, loggers, shown)
+        with timed("curves"):
+            comparison = compare_finished([run], shown=shown)
+        with timed("page"), Stage(f"making {PAGE}", shown=shown):
+            title = f"{config.name} on {config.data.title}"
+            page = build_page(comparison, folder / PAGE, config.report, title=title)
+        with timed("figures"), Stage("drawing figures", shown=shown):
+            figures = draw_figures(comparison, folder / "figures", config.report.figures)
+        with timed("logging"), Stage("logging the test", shown=shown):
+            log_run(loggers, comparison, figures, page)
+        if lengths := scores_by_length(comparison):
+            log.info("%s", lengths)
     except Exception as error:  # write results.json even if the figures or the page fail
         lack = lack_of_space(error)
         failed = "figures, page and logging: failed%s; continuing without them"
         log.error(failed, f" ({lack})" if lack else "", exc_info=None if lack else error)
-
-
-def _show(run: FinishedRun, config: Config, loggers: Sequence[Logger], shown: bool) -> None:
-    """Draws the figures and builds the page, then logs both."""
-    assert run.folder is not None
-    with timed("curves"):
-        comparison = compare_finished([run], shown=shown)
-    with timed("page"), Stage(f"making {PAGE}", shown=shown):
-        title = f"{config.name} on {config.data.title}"
-        page = build_page(comparison, run.folder / PAGE, config.report, title=title)
-    with timed("figures"), Stage("drawing figures", shown=shown):
-        figures = draw_figures(comparison, run.folder / "figures", config.report.figures)
-    with timed("logging"), Stage("logging the test", shown=shown):
-        log_run(loggers, comparison, figures, page)
-    if table := scores_by_length(comparison):
-        log.info("%s", table)

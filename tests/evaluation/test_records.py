@@ -1,7 +1,6 @@
 import pytest
 
 from nmt.evaluation.records import (
-    choose_kept,
     in_order,
     read_rows,
     system_record,
@@ -77,27 +76,3 @@ def test_refuses_a_damaged_line_by_number(tmp_path):
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
     with pytest.raises(InputError, match=r"x\.jsonl:2: not an object of JSON"):
         read_rows(path)
-
-
-EDGES = [10, 20]
-
-
-def test_kept_sentences_cover_all_buckets():
-    rows = [record(n, words=5) for n in range(50)]
-    rows += [record(n, words=15) for n in range(50, 54)]
-    rows += [record(n, words=40) for n in range(54, 100)]
-    kept = choose_kept(rows, 16, EDGES)
-    assert len(set(kept)) == 16
-    assert kept == sorted(kept)
-    assert [n for n in kept if 50 <= n < 54] == [50, 51, 52, 53]
-    assert sum(n < 50 for n in kept) == sum(n >= 54 for n in kept) == 6
-    assert choose_kept(rows[::-1], 16, EDGES) == kept
-    assert set(choose_kept(rows, 9, EDGES)) < set(kept)
-    assert len(choose_kept(rows, 1000, EDGES)) == 100
-
-
-def test_kept_sentences_depend_on_the_text_only():
-    rows = [record(n) for n in range(30)]
-    assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # chosen by hash, so equal on all machines
-    moved = [row | {"id": 29 - row["id"], "hypothesis": []} for row in rows]
-    assert choose_kept(moved, 3, EDGES) == [29 - 19, 29 - 10, 29 - 4]

@@ -17,7 +17,7 @@ from nmt.inference.live_export import export_live
 from nmt.inference.model import Model
 from nmt.models import build_model
 from nmt.models.checkpoint import quantised
-from nmt.report.page.live import FILE
+from nmt.report.page.payload import FILE
 from tests.helpers import run_folders
 
 ENGLISH = ("the", "red", "cat", "sees", "a", "bird", ".")

@@ -8,7 +8,7 @@ from nmt.config.schema import TextConfig
 from nmt.data.batch import collate
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
-from nmt.inference.held_out import _translation, read_sentences, translate_set
+from nmt.inference.held_out import choose_kept, make_record, read_sentences, translate_set
 from nmt.inference.load import intervene
 from nmt.inference.sentence import ScoredSentence
 from nmt.inference.training_pairs import sampled_nll
@@ -35,7 +35,8 @@ def no_gradients():
 
 def test_unk_in_a_hypothesis_matches_nothing():
     written = ScoredSentence(["a"], ["<unk>", "a"], "", 0.0, unknown=(0,))
-    assert _translation({"reference": ["<unk>", "a"]}, written)["bleu_stats"][:2] == [1, 0]
+    record = make_record({"reference": ["<unk>", "a"]}, written, written)
+    assert record["bleu_stats"][:2] == [1, 0]
 
 
 def test_refuses_a_sentence_without_a_document(tmp_path):
@@ -148,3 +149,31 @@ def test_translate_set_is_the_same_for_any_number_of_threads(precision):
     if precision == "32-true":
         expected_nll = np.mean([record["nll"] for record in expected[:5]])
         assert found[0] == pytest.approx(expected_nll)
+
+
+EDGES = [10, 20]
+
+
+def row(number, words):
+    return {"id": number, "source": [f"s{number}"] * words, "length": words}
+
+
+def test_kept_sentences_cover_all_buckets():
+    rows = [row(n, 5) for n in range(50)]
+    rows += [row(n, 15) for n in range(50, 54)]
+    rows += [row(n, 40) for n in range(54, 100)]
+    kept = choose_kept(rows, 16, EDGES)
+    assert len(set(kept)) == 16
+    assert kept == sorted(kept)
+    assert [n for n in kept if 50 <= n < 54] == [50, 51, 52, 53]
+    assert sum(n < 50 for n in kept) == sum(n >= 54 for n in kept) == 6
+    assert choose_kept(rows[::-1], 16, EDGES) == kept
+    assert set(choose_kept(rows, 9, EDGES)) < set(kept)
+    assert len(choose_kept(rows, 1000, EDGES)) == 100
+
+
+def test_kept_sentences_depend_on_the_text_only():
+    rows = [row(n, 3) for n in range(30)]
+    assert choose_kept(rows, 3, EDGES) == [4, 10, 19]  # chosen by hash, so equal on all machines
+    moved = [each | {"id": 29 - each["id"], "hypothesis": []} for each in rows]
+    assert choose_kept(moved, 3, EDGES) == [29 - 19, 29 - 10, 29 - 4]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nmt.data.vocabulary import WordVocabulary
-from nmt.inference.sentence import replace_unknown_words
+from nmt.inference.model import replace_unknown_words
 from nmt.inference.training_pairs import count_links, learn_dictionary, pairs_of_rare_words
 from nmt.utils.errors import InputError
 from tests.inference.small import make_network, make_pairs, make_trained

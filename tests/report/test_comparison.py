@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.evaluation.scores import choose_scores
 from nmt.report import notes, set_comparison
 from nmt.report.comparison import Comparison, compare_finished
 from nmt.report.runs import FinishedRun, find_runs, read_run
@@ -71,7 +72,7 @@ def test_missing_scores_are_computed_on_request(tmp_path: Path) -> None:
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)
     runs = find_runs([tmp_path])
-    found = compare_finished(runs, ["bleu", "ter"], resamples=10)
+    found = compare_finished(runs, choose_scores(["bleu", "ter"]), resamples=10)
     assert set(found.differences["score"]) == {"bleu", "ter"}
     assert len(found.whole("newstest").query("score == 'ter'")) == 2
 

@@ -21,8 +21,7 @@ from nmt.report import result_tables
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import MANY
 from nmt.report.page import embed
-from nmt.report.page.live import fitted_models
-from nmt.report.page.payload import fitted_sentences, overview
+from nmt.report.page.payload import fitted_models, fitted_sentences, overview
 from nmt.report.table import Table
 from nmt.utils.files import write_text
 from nmt.utils.text import counted, printable

@@ -1,28 +1,38 @@
-"""The data of a page: runs, scores by length, differences, translations, alignments.
+"""The data of a page: runs, scores by length, differences, translations, alignments, and trained models.
 
 The frames of a comparison become lists of rows, which the page's scripts select and draw.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import zlib
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from nmt.config.schema import PageConfig
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores.bleu import WIDTH, bleu
 from nmt.report.comparison import LEVEL, Comparison
 from nmt.report.figures import caption
-from nmt.report.heatmap import Item, spread
-from nmt.report.page.embed import packed
+from nmt.report.page.embed import packed, program
 from nmt.report.result_tables import heading, set_title
-from nmt.report.runs import FinishedRun
+from nmt.report.runs import FinishedRun, grouped
+from nmt.text.tokenise import tokeniser
 
+Item = TypeVar("Item")
+
+FILE = "live.bin"  # model in a run folder
+LIMIT = 12_000_000  # maximum size of all models in bytes (base64), with `report.live=auto`
+OFFERED = 80  # maximum number of test sentences that the page offers as examples
 # Limits per page. If translations or alignments need more, an evenly spaced selection is kept.
 MAX_TRANSLATION_BYTES = 800_000
 MAX_ALIGNMENT_BYTES = 1_900_000
@@ -182,3 +192,76 @@ def sentence_bleu(records: Sequence[Record]) -> dict[int, float]:
     known = {row["id"]: row["bleu_stats"] for row in records if row.get("bleu_stats") is not None}
     scores = bleu(np.array([*known.values()]).reshape(-1, WIDTH), effective_order=True)
     return {identity: round(x, 1) for identity, x in zip(known, scores.tolist(), strict=True)}
+
+
+def fitted_models(
+    runs: Sequence[FinishedRun], report: PageConfig
+) -> tuple[dict[str, str], dict[str, Any] | None]:
+    """Selects the models of a page: one run per group, as many as fit.
+
+    Models with and without attention alternate, in descending order of `max_length`. With `report.live=auto`,
+    a model is left out if the total would exceed LIMIT.
+
+    Returns:
+        Two values. The first has the contents of page elements by id: the models, and the web worker's script.
+        The second has the labels of the models, and example sentences; it is None if there are no models.
+    """
+    kinds: dict[bool, list[FinishedRun]] = {True: [], False: []}
+    for members in grouped(runs).values() if report.live is not False else ():
+        if run := next((run for run in members if _file(run).is_file()), None):
+            kinds["model.scoring._target_" in run.flat].append(run)
+    for alike in kinds.values():
+        alike.sort(key=lambda run: -(run.results.get("max_length") or 0))
+    models: dict[str, str] = {}
+    known: set[str] | None = None  # words that all models know; None if there is no list of words
+    size = 0
+    for run in (run for pair in zip_longest(*kinds.values()) for run in pair if run):
+        model = base64.b64encode(_file(run).read_bytes()).decode("ascii")
+        if report.live is True or size + len(model) <= LIMIT:
+            models[run.label] = model
+            size += len(model)
+            if words := _words(_file(run)):
+                known = words if known is None else known & words
+    if not models:
+        return {}, None
+    payloads = {f"live-{n}": model for n, model in enumerate(models.values())}
+    payloads["live-program"] = packed(program("model/worker.mjs"))
+    return payloads, {"models": list(models), "sentences": _offered(runs, known)}
+
+
+def _file(run: FinishedRun) -> Path:
+    return (run.folder or Path()) / FILE
+
+
+def _words(file: Path) -> set[str]:
+    """Returns the source words that the model of a `live.bin` knows; empty for subwords."""
+    head = zlib.decompress(file.read_bytes()).partition(b"\n")[0]
+    return set(json.loads(head)["source_vocabulary"].get("words", ()))
+
+
+def _offered(runs: Sequence[FinishedRun], known: set[str] | None) -> list[dict[str, Any]]:
+    """Returns detokenised source sentences of the test sets as examples, from short to long.
+
+    All their words are in `known`, and all words of the references in the shortlists, unless no sentence is such.
+    """
+    records = [row for run in runs for name in run.sets for row in run.translations(name)]
+    covered = [row for row in records if row.get("no_unk") is not False]
+    rows = {tuple(row["source"]) for row in covered or records}
+    rows = {words for words in rows if known is None or known.issuperset(words)} or rows
+    ascending = sorted(filter(None, rows), key=lambda words: (len(words), words))
+    languages = next(run.flat["data.languages"] for run in runs if "data.languages" in run.flat)
+    source_tokeniser = tokeniser(languages[0])
+    return [
+        {"words": len(words), "text": source_tokeniser.detokenise(words)}
+        for words in spread(ascending, OFFERED)
+    ]
+
+
+def spread(rows: Sequence[Item], count: int) -> list[Item]:
+    """Returns at most `count` of the rows, evenly spaced from the first to the last.
+
+    >>> spread("abcde", 3)
+    ['a', 'c', 'e']
+    """
+    indices = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)
+    return [rows[index] for index in indices]

@@ -12,8 +12,7 @@ import torch
 
 from nmt.data.batch import pad
 from nmt.data.vocabulary import mark_unknown, until_end
-from nmt.inference.model import Model
-from nmt.inference.sentence import replace_unknown_words
+from nmt.inference.model import Model, replace_unknown_words
 from nmt.search import Hypothesis
 from nmt.search.beam import beam_search
 from nmt.text.symbols import END
