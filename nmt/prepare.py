@@ -28,12 +28,9 @@ def main(composed: TrainConfig) -> None:
         )
     vocabularies = None
     if composed.initial_checkpoint is not None:  # import torch only in this case
-        from nmt.config.code import user_code
-        from nmt.inference.load import read_members
+        from nmt.inference.load import initial_vocabularies
 
-        trust = [*composed.trust, *user_code(composed)]
-        [checkpoint] = read_members([composed.initial_checkpoint], trust)
-        vocabularies = checkpoint.vocabularies
+        vocabularies = initial_vocabularies(composed)
     text = prepare(composed.data, composed.tokenizer, vocabularies)
     print(text.summary())
     for doubt in text.doubts():

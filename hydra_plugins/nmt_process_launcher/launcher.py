@@ -241,7 +241,6 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
     text = json.loads(results.read_text(encoding="utf-8")).get("text")
     if not text or config.get("ckpt_path"):
         return False
-    from nmt.config.code import user_code
     from nmt.config.loading import load
     from nmt.data.preparation import prepare
 
@@ -251,11 +250,10 @@ def text_has_changed(config: DictConfig, results: Path) -> bool:
     try:
         training = load(own)
         vocabularies = None
-        if initial := config.get("initial_checkpoint"):
-            from nmt.inference.load import read_members
+        if config.get("initial_checkpoint"):
+            from nmt.inference.load import initial_vocabularies
 
-            trust = [*training.trust, *user_code(training)]
-            vocabularies = read_members([initial], trust)[0].vocabularies
+            vocabularies = initial_vocabularies(training)
         return prepare(training.data, training.tokenizer, vocabularies).identified() != text
     except (InputError, RunError):  # the job itself reports missing text or weights
         return False

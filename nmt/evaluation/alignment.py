@@ -132,26 +132,25 @@ def attended_words(weights: np.ndarray) -> np.ndarray:
     return words.argmax(axis=1).astype(np.int64)
 
 
-def hard_links(weights: np.ndarray, null: float = 0.5) -> list[Link]:
+def hard_links(weights: np.ndarray) -> list[Link]:
     """Derives a word alignment from attention.
 
     Each target word is linked to the source word with the largest weight. A target word has no link if its
-    weight on the source `</s>` is above `null`.
+    weight on the source `</s>` is above 0.5.
 
     Args:
         weights: (I + 1, J + 1) attention between words. `</s>` is the last row and column.
-        null: threshold for the weight on the source `</s>`.
 
     >>> hard_links(np.array([[.6, .3, .1], [.1, .2, .7], [0, 0, 1.]]))
     [(0, 0)]
     """
     rows = np.asarray(weights)[:-1]
     words = attended_words(rows)
-    (linked,) = np.nonzero((rows[:, -1] <= null) & (words >= 0))
+    (linked,) = np.nonzero((rows[:, -1] <= 0.5) & (words >= 0))
     return list(zip(words[linked].tolist(), linked.tolist(), strict=True))
 
 
-def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[int]:
+def sentence_counts(weights: np.ndarray, gold: Gold) -> list[int]:
     """Counts the links of one sentence; its record stores these counts in `alignment_counts`.
 
     Args:
@@ -162,7 +161,7 @@ def sentence_counts(weights: np.ndarray, gold: Gold, null: float = 0.5) -> list[
         that are possible, target words whose largest weight is on `</s>`, and all target words.
     """
     weights = np.asarray(weights)
-    links = set(hard_links(weights, null))
+    links = set(hard_links(weights))
     hits = [len(links & gold.sure), len(links & gold.possible)]
     on_eos = int((weights[:-1].argmax(axis=1) == weights.shape[1] - 1).sum())
     return [len(links), len(gold.sure), *hits, on_eos, len(weights) - 1]

@@ -11,8 +11,10 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from nmt.config.changes import apply_overrides
-from nmt.config.commands import LinesConfig
+from nmt.config.code import user_code
+from nmt.config.commands import LinesConfig, TrainConfig
 from nmt.config.schema import Config
+from nmt.data.vocabulary import Vocabularies
 from nmt.inference.model import Model
 from nmt.inference.training_pairs import learn_missing_dictionary
 from nmt.layers import Attention, Intervention, LocalAttention, Network
@@ -80,6 +82,14 @@ def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list
                 f"{first.path}; the members of an ensemble must share them"
             )
     return members
+
+
+def initial_vocabularies(config: TrainConfig) -> Vocabularies:
+    """Returns the vocabularies of `initial_checkpoint`, which may use the code that `config` trusts or names."""
+    [checkpoint] = read_members(
+        [str(config.initial_checkpoint)], [*config.trust, *user_code(config)]
+    )
+    return checkpoint.vocabularies
 
 
 def _language_of(checkpoint: Checkpoint) -> list[Any]:

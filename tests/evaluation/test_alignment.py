@@ -34,13 +34,11 @@ def all_scores(counts):
 
 def test_hard_links_of_attention():
     assert hard_links(WEIGHTS) == [(0, 0), (2, 1)]
-    assert hard_links(WEIGHTS, null=0.6) == [(0, 0), (2, 1), (3, 2)]
-    assert hard_links(WEIGHTS, null=0.3) == [(0, 0)]
     assert attended_words(WEIGHTS).tolist() == [0, 2, 3, 0]
 
 
 def test_source_without_words_has_no_links():
-    assert hard_links(np.array([[1.0], [1.0]]), null=1.0) == []
+    assert hard_links(np.array([[1.0], [1.0]])) == []
     assert attended_words(np.array([[1.0], [1.0]])).tolist() == [-1, -1]
 
 
