@@ -219,8 +219,8 @@ def test_encoded_text_is_the_same_for_any_number_of_processes(
     shutil.rmtree(config.data.cache)
     monkeypatch.setattr("nmt.data.sources.CHUNK", 5)
     monkeypatch.setattr("nmt.data.preparation.CHUNK", 5)
-    monkeypatch.setattr("nmt.data.cache.MANY", 2)
-    monkeypatch.setattr("nmt.data.cache.shared_cores", lambda: 2)
+    monkeypatch.setattr("nmt.data.preparation.MANY", 2)
+    monkeypatch.setattr("nmt.data.preparation.shared_cores", lambda: 2)
     assert encoded() == alone
 
 
