@@ -138,10 +138,6 @@ class TestTrain:
         ended = program("train", *typed, "hydra.run.dir=replaced", figures=False)
         assert ended.code == 0, ended.err
         assert isinstance(stored(program.folder / "replaced")["dictionary"], dict)
-        typed = (*typed, "+experiment=rnnencdec50", "hydra.run.dir=unreplaced")
-        ended = program("train", *typed, figures=False)
-        assert ended.code == 2
-        assert "nmt: search.replace_unk=dictionary: needs a model with attention" in ended.err
 
     @pytest.mark.parametrize("name", SETS)
     def test_translations_keep_the_order_of_the_source(self, rnnsearch, name):

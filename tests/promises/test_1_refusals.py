@@ -58,6 +58,11 @@ PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
         ("train data.languages=[en]", "data.languages"),
         ("train model=rnnencdec scoring=dot", "RNNencdec has no attention"),
         ("train scoring=none", "scoring=none: RNNsearch needs"),
+        ("train model=rnnencdec search.replace_unk=dictionary", "needs a model with attention and"),
+        (
+            "train tokenizer=bpe search.replace_unk=dictionary",
+            "search.replace_unk=dictionary: needs",
+        ),
         ("train +data.test.mine.sorce=f", "data.test.mine"),
         ("train name=${nope}", "name"),
         ("translate checkpoint=f search.nbest=0", "nbest=0: must be at least 1"),
