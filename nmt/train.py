@@ -59,8 +59,7 @@ def main(composed: TrainConfig) -> float | None:
         )
         # What only the end of a run needs is imported here, so that the training starts earlier.
         from nmt.inference.live_export import export_live
-        from nmt.training.next_steps import next_steps
-        from nmt.training.publish import publish
+        from nmt.training.publish import next_steps, publish
 
         export_live(model, run.folder.path)
         describe = partial(
