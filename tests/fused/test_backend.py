@@ -171,21 +171,6 @@ def test_training_continues_after_a_failed_launch(
     assert broken.left == -1
 
 
-def test_run_computes_again_without_kernels_after_a_failure(on_cpu):
-    used = []
-
-    def compute(steps):
-        used.append(steps)
-        if steps is on_cpu:
-            raise RuntimeError("no such kernel")
-        return "result"
-
-    runs = Backend(kernels=True)
-    assert runs.run(torch.empty(3), compute) == "result"
-    assert used == [on_cpu, Backend.steps]
-    assert not runs.kernels
-
-
 def test_run_keeps_kernels_if_memory_runs_out(on_cpu):
     def compute(steps):
         assert steps is on_cpu
