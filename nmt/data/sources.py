@@ -20,8 +20,6 @@ from nmt.text.lines import ENDINGS, check_file, read_parallel
 from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import sha256
 
-# Maximum words of each length bucket of `grammar: by_length`; other values would change the corpus
-GRAMMAR_EDGES = (10, 20, 30, 40, 50, 60)
 # Seeds of the built-in corpus. Test sets use another seed, since hyperparameters of the laptop regime were
 # chosen on test sets of seed 1.
 SEED, TEST_SEED = 1, 2
@@ -178,7 +176,7 @@ def _draw(
 ) -> list[Pair]:
     """Draws the pairs with these numbers; if `by_length`, each length bucket gets equally many pairs."""
     pairs = [
-        grammar.draw_by_length(seed, split, number, edges=GRAMMAR_EDGES, by_target=reverse)
+        grammar.draw_by_length(seed, split, number, by_target=reverse)
         if by_length
         else grammar.draw(seed, split, number)
         for number in numbers

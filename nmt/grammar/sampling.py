@@ -1,4 +1,4 @@
-"""Draws sentence pairs, each of which depends only on the seed, the split, a number k and the length settings."""
+"""Draws sentence pairs, each of which depends only on the seed, the split, a number k and the mean length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _QUANTILES = (
 )  # fmt: skip
 _LAST = len(_QUANTILES) - 1
 
-_SHORTEST = 3  # minimum number of words of a sentence, in either language
+_SHORTEST, _LONGEST = 3, 80  # number of words of a sentence, in either language
+# Maximum words of each length bucket of `draw_by_length`, except the last
+EDGES = (10, 20, 30, 40, 50, 60)
 
 
 def share(source: Sequence[str]) -> int:
@@ -58,18 +60,14 @@ def _position(value: float) -> float:
     return index + min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _pick_length(draw: Draw, mean: float, shortest: int, longest: int) -> int:
-    """Picks a sentence length between `shortest` and `longest`."""
-    low, high = _position(shortest / mean), _position((longest + 1) / mean)
-    if high <= low:
-        return shortest
+def _pick_length(draw: Draw, mean: float) -> int:
+    """Picks a sentence length."""
+    low, high = _position(_SHORTEST / mean), _position((_LONGEST + 1) / mean)
     value = _quantile(low + (high - low) * (draw() / RANGE)) * mean
-    return min(max(int(value), shortest), longest)
+    return min(max(int(value), _SHORTEST), _LONGEST)
 
 
-def draw(
-    seed: int, split: str, k: int, *, mean_length: float = 22.0, max_length: int = 80
-) -> AlignedPair:
+def draw(seed: int, split: str, k: int, *, mean_length: float = 22.0) -> AlignedPair:
     """Returns draw k of a split, which is the same on every machine and independent of other draws.
 
     Args:
@@ -77,57 +75,37 @@ def draw(
         split: train, valid or test. A suffix after a colon (`test:long`) gives different draws
             from the same split.
         k: number of the draw, from 0.
-        mean_length: mean number of source words, before truncation at `max_length`.
-        max_length: maximum number of words in either language.
+        mean_length: mean number of source words, before truncation at 80 words.
 
     Raises:
-        ValueError: if the split is unknown or a length is too small.
+        ValueError: if the split is unknown.
     """
     shares = split_share(split)
-    if max_length < 6:
-        raise ValueError(f"built-in corpus: max_length={max_length}: must be 6 or more")
-    if mean_length <= 0:
-        raise ValueError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
-        wanted = _pick_length(numbers, mean_length, _SHORTEST, max_length)
+        wanted = _pick_length(numbers, mean_length)
         pair = derive(numbers, wanted)
         if (
-            _SHORTEST <= len(pair.source) <= max_length
-            and _SHORTEST <= len(pair.target) <= max_length
+            _SHORTEST <= len(pair.source) <= _LONGEST
+            and _SHORTEST <= len(pair.target) <= _LONGEST
             and share(pair.source) in shares
         ):
             return pair
 
 
-def draw_by_length(
-    seed: int,
-    split: str,
-    k: int,
-    *,
-    edges: Sequence[int],
-    max_length: int = 80,
-    by_target: bool = False,
-) -> AlignedPair:
+def draw_by_length(seed: int, split: str, k: int, *, by_target: bool = False) -> AlignedPair:
     """Returns draw k of a split, where the draws go through the length buckets in turn.
 
     Draw k is in bucket number k mod (number of buckets).
 
     Args:
-        edges: maximum length of each bucket, in increasing order. Edges of at least `max_length` are
-            ignored, and the last bucket ends at `max_length`.
-        max_length: maximum number of words in either language.
         by_target: whether the buckets are by target length instead of source length.
 
     Raises:
-        ValueError: if the split is unknown, or `edges` do not increase from at least 6.
+        ValueError: if the split is unknown.
     """
     shares = split_share(split)
-    bounds = [2, *(edge for edge in edges if edge < max_length), max_length]
-    if bounds != sorted(set(bounds)) or bounds[1] < 6:
-        raise ValueError(
-            f"built-in corpus: edges {list(edges)} up to {max_length}: must increase from 6 or more"
-        )
+    bounds = [_SHORTEST - 1, *EDGES, _LONGEST]
     bucket = k % (len(bounds) - 1)
     shortest = bounds[bucket] + 1
     longest = bounds[bucket + 1]
@@ -138,5 +116,5 @@ def draw_by_length(
         measured, other = len(pair.source), len(pair.target)
         if by_target:
             measured, other = other, measured
-        if shortest <= measured <= longest and other <= max_length and share(pair.source) in shares:
+        if shortest <= measured <= longest and other <= _LONGEST and share(pair.source) in shares:
             return pair

@@ -175,7 +175,7 @@ def test_grammar_pairs_have_an_alignment(tmp_path: Path, read: Read) -> None:
     data = DataConfig(cache=str(tmp_path / "cache"))
     text = TextConfig(grammar="natural", pairs=5)
     rows = tokenise_text(text, data, "data.valid").rows.to_pylist()
-    pair = grammar.draw(1, "valid", 4, mean_length=22.0, max_length=80)
+    pair = grammar.draw(1, "valid", 4)
     assert rows[4]["source"] == " ".join(pair.source)
     assert rows[4]["target_words"] == len(pair.target)
     assert rows[4]["alignment"] == pair.pharaoh()
@@ -183,7 +183,7 @@ def test_grammar_pairs_have_an_alignment(tmp_path: Path, read: Read) -> None:
     rest = read(TextConfig(grammar="natural", pairs=3, skip=2), "data.valid")
     assert rest == read(text, "data.valid")[2:]
     longest = read(TextConfig(grammar="by_length", pairs=7), "data.test.by_length")[6]
-    pair = grammar.draw_by_length(2, "test", 6, edges=[10, 20, 30, 40, 50, 60], max_length=80)
+    pair = grammar.draw_by_length(2, "test", 6)
     assert longest["source"].split() == pair.source  # test sets have seed 2, other texts seed 1
     assert len(pair.source) > 60
 
