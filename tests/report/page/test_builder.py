@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison, compare_finished
-from nmt.report.page import embed, live, payload
+from nmt.report.page import embed, payload
 from nmt.report.page.builder import build_page, turned
 from nmt.report.runs import FinishedRun, find_runs
 from nmt.report.table import Table
@@ -190,7 +190,7 @@ def test_models_are_embedded_up_to_the_size_limit(
     assert ["RNNsearch" in name for name in names] == [True, False]
     assert {"live-0", "live-1", "live-program"} <= set(page.scripts)
     assert "worker-src blob:" in page.text
-    monkeypatch.setattr(live, "LIMIT", len(page.scripts["live-0"]) + 100)
+    monkeypatch.setattr(payload, "LIMIT", len(page.scripts["live-0"]) + 100)
     page = built(comparison, tmp_path / "p.html")
     assert page.packed("data")["live"]["models"] == names[:1]
     page = built(comparison, tmp_path / "p.html", PageConfig(live=False))
