@@ -45,7 +45,7 @@ def main(composed: EvaluateConfig) -> None:
         )
         export_live(model, run.folder.path)
         about = describe_run(run, evaluated, **stored_outcome(run), **describe_model(model))
-        publish(run.folder.path, run.config, about, evaluated, run.loggers)
+        publish(run, about, evaluated)
         write_results(run.folder.path, about)
 
 

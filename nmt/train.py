@@ -65,7 +65,7 @@ def main(composed: TrainConfig) -> float | None:
         describe = partial(
             describe_run, run, evaluated, text, objective=objective, **describe_model(model)
         )
-        publish(run.folder.path, run.config, describe(**outcome), evaluated, run.loggers)
+        publish(run, describe(**outcome), evaluated)
         outcome = training.complete(model, outcome)
         write_results(run.folder.path, describe(**outcome))
         if rank() == 0 and (steps := next_steps(run)):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pytorch_lightning.loggers import Logger
-
-from nmt.config.schema import Config
 from nmt.evaluation.scores_csv import score_table, write_scores
 from nmt.inference.held_out import Evaluated
 from nmt.report.comparison import compare_finished
@@ -37,28 +33,21 @@ COUNTERPARTS = {  # the experiment to compare with each experiment
 }
 
 
-def publish(
-    folder: Path,
-    config: Config,
-    about: dict[str, Any],
-    evaluated: Evaluated,
-    loggers: Sequence[Logger] = (),
-) -> None:
+def publish(run: Run, about: dict[str, Any], evaluated: Evaluated) -> None:
     """Writes the scores, the page and the figures, and logs them, on rank 0 only.
 
     Args:
-        folder: run folder.
-        config: configuration of the run.
+        run: the run.
         about: the content of results.json (`describe_run`).
         evaluated: the result of `nmt.inference.held_out.evaluate`.
-        loggers: loggers that get the results.
     """
     if rank():
         return
+    config, folder = run.config, run.folder.path
     shown = config.trainer["enable_progress_bar"]
     table = score_table(evaluated.scores)
     write_scores(folder, table)
-    run = FinishedRun(
+    finished = FinishedRun(
         config.name,
         about,
         folder,
@@ -68,14 +57,14 @@ def publish(
     )
     try:
         with timed("curves"):
-            comparison = compare_finished([run], shown=shown)
+            comparison = compare_finished([finished], shown=shown)
         with timed("page"), Stage(f"making {PAGE}", shown=shown):
             title = f"{config.name} on {config.data.title}"
             page = build_page(comparison, folder / PAGE, config.report, title=title)
         with timed("figures"), Stage("drawing figures", shown=shown):
             figures = draw_figures(comparison, folder / "figures", config.report.figures)
         with timed("logging"), Stage("logging the test", shown=shown):
-            log_run(loggers, comparison, figures, page)
+            log_run(run.loggers, comparison, figures, page)
         if lengths := scores_by_length(comparison):
             log.info("%s", lengths)
     except Exception as error:  # write results.json even if the figures or the page fail

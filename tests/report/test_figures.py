@@ -1,6 +1,7 @@
 """Figures show the numbers in the comparison's data frames."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,7 +194,8 @@ def test_four_sentences_follow_the_protocol_of_figure_3():
 def test_run_goes_on_if_figures_and_page_fail(folder, monkeypatch, caplog):
     monkeypatch.setattr(publish, "write_scores", lambda *given: None)
     monkeypatch.setattr(publish, "draw_figures", lambda *given, **options: 1 / 0)
-    publish.publish(folder, Config(), {"train": {"updates": 1}}, Evaluated())
+    run = SimpleNamespace(config=Config(), folder=SimpleNamespace(path=folder), loggers=[])
+    publish.publish(run, {"train": {"updates": 1}}, Evaluated())
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "ZeroDivisionError" in error.exc_text
 
