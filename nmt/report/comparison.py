@@ -124,8 +124,8 @@ def build_comparison(config: CompareConfig) -> Comparison:
     scored = read_scores(files, as_list(config.select or []))
     runs += read_systems(config, runs, scored)
     separate_texts(runs)
-    added = add_scores(scored, runs)
-    return compare_finished(runs, wanted, added, config.resamples, against=against, shown=True)
+    add_scores(scored, runs)
+    return compare_finished(runs, wanted, scored, config.resamples, against=against, shown=True)
 
 
 def compare_finished(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
+from omegaconf import MISSING
 
+from nmt.config.keys import key
 from nmt.evaluation.scores.base import Ratio
-from nmt.utils.errors import InputError
 
 
 class Meaning(NamedTuple):
@@ -35,7 +36,19 @@ WITHIN = ("comet", "metricx", "bleurt")  # names that may be a part of a word
 PEOPLE = ("mqm", "esa", "da")  # scores that people gave
 BEYOND = 0.1  # share of its scale by which a learnt metric may be outside of it
 SENTENCES, WORDS = "sentences", "words"  # values of `per`
-OPTIONS = ("file", "better", "best", "worst", "per", "weights")
+BETTER = {True: "high is better", False: "low is better", None: "neither high nor low is better"}
+
+
+@dataclass
+class ScoreOptions:
+    """The options of `scores.NAME`."""
+
+    file: Any = MISSING  # a file or a list of files
+    better: str | None = key(None, "direction of the score", choices=("high", "low"))
+    best: float | None = None
+    worst: float | None = None
+    per: str = SENTENCES  # the values are summed, and divided by a sum of this
+    weights: dict[str, float] = field(default_factory=dict)  # of errors in MQM ratings
 
 
 def known_name(key: str) -> str:
@@ -51,95 +64,57 @@ def known_name(key: str) -> str:
 
 
 class FromFile(Ratio):
-    """A score that was read from a file: a mean over sentences, or a sum divided by a sum such as words."""
+    """A score that was read from a file: a mean over sentences, or a sum divided by a sum such as words.
+
+    The columns of `values` are the key of the score, and `system`, `set`, ids and properties of sentences.
+    """
 
     digits = 3
 
-    def __init__(self, key: str, meaning: Meaning, per: str = SENTENCES) -> None:
+    def __init__(self, key: str, meaning: Meaning, per: str, values: pd.DataFrame) -> None:
         unit = per.removesuffix("s")
         self.key = key  # type: ignore[misc]
         self.title = key if per == SENTENCES else f"{key.removesuffix(f'_per_{unit}')} per {unit}"  # type: ignore[misc]
         self.higher_is_better, self.best, self.worst = meaning  # type: ignore[misc]
         self.per = per
-        self.notes: list[str] = []
-
-    @property
-    def meaning(self) -> str:
-        """Says in words what the values mean."""
+        self.values = values
         ends = [
-            f"{name} {value:g}"
-            for name, value in (("best", self.best), ("worst", self.worst))
-            if value is not None
+            f"{end} {at:g}" for end in ("best", "worst") if (at := getattr(self, end)) is not None
         ]
-        better = {True: "high", False: "low", None: "neither high nor low"}[self.higher_is_better]
-        mean = (
-            "mean over sentences"
-            if self.per == SENTENCES
-            else f"sum divided by the number of {self.per}"
-        )
-        return f"{self.title}: {', '.join([f'{better} is better', *ends])}; {mean}."
+        how = f"sum divided by the number of {per}" if per != SENTENCES else "mean over sentences"
+        says = ", ".join([BETTER[self.higher_is_better], *ends])
+        self.notes = [f"{self.title}: {says}; {how}."]
 
 
-class ScoreFile(NamedTuple):
-    """A score and its values.
-
-    The columns of `table` are the key of the score, and `system`, `set`, ids and properties of sentences.
-    """
-
-    score: FromFile
-    table: pd.DataFrame
-
-
-def options_of(name: str, given: Any) -> dict[str, Any]:
-    """Returns the options of `scores.NAME`, which is a file, a list of files, or a mapping with a `file`.
-
-    Raises:
-        InputError: if an option is unknown, or if its value is.
-    """
-    options = dict(given) if isinstance(given, Mapping) else {"file": given}
-    if unknown := [key for key in options if key not in OPTIONS]:
-        raise InputError(f"scores.{name}.{unknown[0]}: unknown; choose {', '.join(OPTIONS)}")
-    if not options.get("file"):
-        raise InputError(f"scores.{name}.file: missing; type +scores.{name}.file=FILE")
-    if options.get("better", "low") not in ("high", "low"):
-        raise InputError(f"scores.{name}.better={options['better']}: must be high or low")
-    for key in ("best", "worst"):
-        if not isinstance(options.get(key, 0), int | float):
-            raise InputError(f"scores.{name}.{key}={options[key]}: must be a number")
-    return options
-
-
-def declare(name: str, options: Mapping[str, Any], values: pd.Series) -> FromFile:
-    """Returns the score of a file: what its options say, else what is known of its name.
+def declare(name: str, options: ScoreOptions, values: pd.DataFrame) -> FromFile:
+    """Returns the score in a column of a table: what its options say, else what is known of its name.
 
     Penalties such as MQM may be stored with a minus. Then none is above 0, and high is better.
     """
-    meaning = KNOWN.get(known_name(name), Meaning())
-    low, high = values.min(), values.max()
-    per = str(options.get("per", SENTENCES))
-    if meaning.higher_is_better is False and low < 0 and high <= 0:
-        meaning = Meaning(True, 0, None if meaning.worst is None else -meaning.worst)
-    if per != SENTENCES:
-        meaning = meaning._replace(best=meaning.best if meaning.best == 0 else None, worst=None)
+    higher, best, worst = KNOWN.get(known_name(name), Meaning())
+    low, high = values[name].min(), values[name].max()
+    if higher is False and worst is not None and low < 0 and high <= 0:
+        higher, worst = True, -worst
+    if options.per != SENTENCES:
+        best, worst = (0 if best == 0 else None), None
     notes = []
-    if meaning.best is not None and meaning.worst is not None:
-        ends = sorted([meaning.best, meaning.worst])
-        beyond = BEYOND * (ends[1] - ends[0])
+    if best is not None and worst is not None:
+        ends = sorted([best, worst])
+        beyond = BEYOND * abs(best - worst)
         if low < ends[0] - beyond or high > ends[1] + beyond:
-            usual = f"{ends[0]:g} to {ends[1]:g}"
+            usual = "{:g} to {:g}".format(*ends)
             notes.append(
                 f"{name}: values from {low:g} to {high:g}, not {usual}: best and worst are unknown."
             )
-            meaning = Meaning(meaning.higher_is_better)
-    if "better" in options:
-        better = options["better"] == "high"
-        meaning = meaning if better == meaning.higher_is_better else Meaning(better)
-    best, worst = (options.get(end, getattr(meaning, end)) for end in ("best", "worst"))
-    meaning = Meaning(meaning.higher_is_better, best, worst)
-    score = FromFile(name, meaning, per)
-    if score.higher_is_better is None:
+            best = worst = None
+    if options.better and higher != (options.better == "high"):
+        higher, best, worst = options.better == "high", None, None
+    best = best if options.best is None else options.best
+    worst = worst if options.worst is None else options.worst
+    if higher is None:
         notes.append(
             f"{name}: the direction is not known; scores.{name}.better=high or low says it."
         )
-    score.notes = [score.meaning, *notes]
+    score = FromFile(name, Meaning(higher, best, worst), options.per, values)
+    score.notes += notes
     return score

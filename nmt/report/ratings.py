@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -14,58 +12,45 @@ from nmt.utils.errors import InputError
 PUNCTUATION, NON_TRANSLATION = "punctuation", "non-translation"
 WEIGHTS = {"major": 5.0, "minor": 1.0, PUNCTUATION: 0.1, NON_TRANSLATION: 25.0}
 WEIGHTS |= {"no-error": 0.0, "neutral": 0.0}
-CHECKS = ("hotw-test",)  # severity of rows that check the raters' attention
-RATERS = ("rater", "annotator", "user")
+CHECK = "hotw-test"  # severity of rows that check the raters' attention
 SEGMENT = ("seg_id", "globalSegId")  # columns with the id of a segment
-MARK = re.compile("</?v>")  # around an error
+KEPT = ("system", "doc", "rater")
 
 
-def is_ratings(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether rows are ratings of errors, without a column of the score itself."""
-    first = rows[0] if rows else {}
-    return {"system", "rater", "category", "severity"} <= first.keys() and name not in first
+def is_ratings(table: pd.DataFrame) -> bool:
+    """Whether the rows of a table are ratings of errors."""
+    return {"system", "rater", "category", "severity"} <= {*table}
 
 
-def penalties(
-    rows: Sequence[Mapping[str, Any]], name: str, weights: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Returns the penalty of each segment and system: the sum of its errors' weights, as a mean over its raters.
+def penalties(table: pd.DataFrame, name: str, weights: Mapping[str, float]) -> pd.DataFrame:
+    """Returns the penalty of each rater for each segment and system: the sum of the weights of its errors.
 
     Args:
         name: name of the column of penalties.
         weights: replaces or adds weights, by severity, `punctuation` or `non-translation`.
 
-    Returns:
-        A row per segment and system, with `system`, `doc`, `seg_id`, `source` (if known) and the penalty.
-
     Raises:
         InputError: if a severity has no weight.
         ValueError: if no column has the ids of segments.
     """
-    known = WEIGHTS | {str(key).lower(): float(value) for key, value in weights.items()}
-    segment = next((each for each in SEGMENT if each in rows[0]), None)
+    known = WEIGHTS | {each.lower(): value for each, value in weights.items()}
+    segment = next((each for each in SEGMENT if each in table), None)
     if segment is None:
         raise ValueError("ratings without a column seg_id")
-    kept = []
-    for number, row in enumerate(rows, 2):
-        severity, category = row["severity"].strip().lower(), row["category"].strip().lower()
-        if severity in CHECKS:
-            continue
-        if severity not in known:
-            raise InputError(
-                f"scores.{name}: row {number} has severity {row['severity']!r}; type "
-                f"+scores.{name}.weights.{severity or 'NAME'}=NUMBER"
-            )
-        kind = severity
-        if category.startswith(NON_TRANSLATION) and known[severity]:
-            kind = NON_TRANSLATION
-        elif severity == "minor" and PUNCTUATION in category:
-            kind = PUNCTUATION
-        found = {each: row[each] for each in ("system", "doc", "rater") if each in row}
-        found |= {"source": MARK.sub("", row["source"])} if "source" in row else {}
-        kept.append(found | {"seg_id": row[segment], name: known[kind]})
-    table = pd.DataFrame(kept)
-    labels = [each for each in ("system", "doc", "seg_id") if each in table]
-    by_rater = table.groupby([*labels, "rater"], sort=False)[name].sum()
-    means = by_rater.groupby(level=labels, sort=False).mean().reset_index()
-    return means.merge(table.drop(columns=["rater", name]).drop_duplicates(labels), on=labels)
+    severity, category = (table[each].str.strip().str.lower() for each in ("severity", "category"))
+    for row in severity.index[~severity.isin([*known, CHECK])][:1]:
+        raise InputError(
+            f"scores.{name}: row {row + 2} has severity {table['severity'][row]!r}; type "
+            f"+scores.{name}.weights.{severity[row] or 'NAME'}=NUMBER"
+        )
+    punctuation = (severity == "minor") & category.str.contains(PUNCTUATION)
+    nothing = category.str.startswith(NON_TRANSLATION) & (severity.map(known) != 0)
+    kind = severity.mask(punctuation, PUNCTUATION).mask(nothing, NON_TRANSLATION)
+    marked = table[[each for each in KEPT if each in table]].assign(seg_id=table[segment])
+    if "source" in table:
+        marked["source"] = table["source"].str.replace("</?v>", "", regex=True)  # around an error
+    marked[name] = kind.map(known)
+    marked = marked[severity != CHECK]
+    labels = [each for each in (*KEPT, "seg_id") if each in marked]
+    sums = {each: "first" for each in marked if each not in labels} | {name: "sum"}
+    return marked.groupby(labels, sort=False, as_index=False).agg(sums)

@@ -7,10 +7,8 @@ a row per error (`nmt.report.ratings`).
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import json
-import logging
-import math
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -20,11 +18,12 @@ from typing import Any
 
 import pandas as pd
 
+from nmt.config.loading import section
 from nmt.evaluation.records import in_order, read_rows
 from nmt.evaluation.scores import NO_UNK, REGISTERED
-from nmt.report.declared_scores import SENTENCES, WORDS, FromFile, ScoreFile, declare, options_of
-from nmt.report.ratings import RATERS, is_ratings, penalties
-from nmt.report.released_files import IDS, MAX_SHOWN, reach
+from nmt.report.declared_scores import SENTENCES, WORDS, FromFile, ScoreOptions, declare
+from nmt.report.ratings import is_ratings, penalties
+from nmt.report.released_files import IDS, MAX_SHOWN
 from nmt.report.runs import FinishedRun
 from nmt.report.system_files import distinct_names
 from nmt.text.lines import check_file, read_lines
@@ -32,182 +31,172 @@ from nmt.utils.errors import InputError, first_line
 from nmt.utils.files import matching
 from nmt.utils.text import as_list
 
-COMET = re.compile(r"(.+)\tSegment (\d+)\tscore: (\S+)")
-COMET_MEAN = re.compile(r".+\tscore: \S+")
-MISSING = frozenset(["", "none", "nan", "null", "na"])  # lower case
+COMET, COMET_MEAN = re.compile(r"\tSegment (\d+)\tscore: "), re.compile(r"[^\t]+\tscore: \S+")
+MISSING = ("", "none", "nan", "null", "na")  # lower case
 MAX_SCORE = 1e100  # sums of the squares of larger numbers are not finite
+RATERS = ("rater", "annotator", "user")
 # Column with the number of a paragraph in its document, from 1, where a cell is a list of scores
 PARAGRAPH = "paragraph"
 JOINS = ("doc", *IDS, PARAGRAPH)  # columns whose values join scores with sentences
 LABELS = ("system", "set", *JOINS)
-log = logging.getLogger(__name__)
 
 
-def read_scores(given: Mapping[str, Any], select: Sequence[str] = ()) -> list[ScoreFile]:
+def read_scores(given: Mapping[str, Any], select: Sequence[str] = ()) -> list[FromFile]:
     """Reads the values of each score.
 
     Args:
-        given: the key `scores`: a file or options (`nmt.report.declared_scores`) by name of the score. The values are
-            in the column FILE:COLUMN, or in the column with the name of the score. Several files, or a glob,
-            have a system each.
+        given: the key `scores`: a file or `ScoreOptions` by name of the score. The values are in the column
+            FILE:COLUMN, or in the column with the name of the score. Several files, or a glob, have a system each.
         select: the key `select`; rows that do not match a condition on one of their columns are left out.
 
     Raises:
         InputError: if a file has no known format (the message shows its first lines), or an option is wrong.
     """
-    read = []
+    scores = []
     for name, value in given.items():
         if name in {*REGISTERED, NO_UNK.key}:
             raise InputError(f"scores.{name}: is a built-in score; type +scores.my_{name}={value}")
-        options = options_of(name, value)
+        entries = value if isinstance(value, Mapping) else {"file": value}
+        options = section(ScoreOptions, entries, f"scores.{name}.")
         table, rated = _read_files(name, options)
         for condition in select:
             column, equals, pattern = condition.partition("=")
             if equals and column in table:
                 table = table[[fnmatchcase(str(cell), pattern) for cell in table[column]]]
         if table.empty:
-            raise InputError(f"scores.{name}={options['file']}: select={select} matches no row")
-        score = declare(name, options, table[name])
-        read.append(ScoreFile(score, table))
-        if rated and score.per == SENTENCES:
+            raise InputError(f"scores.{name}={options.file}: select={select} matches no row")
+        scores.append(declare(name, options, table))
+        if rated and options.per == SENTENCES:
             each = f"{name}_per_word"
-            score = declare(each, {**options, "per": WORDS}, table[name])
-            read.append(ScoreFile(score, table.rename(columns={name: each})))
-    return read
+            options = dataclasses.replace(options, per=WORDS)
+            scores.append(declare(each, options, table.rename(columns={name: each})))
+    return scores
 
 
-def _read_files(name: str, options: Mapping[str, Any]) -> tuple[pd.DataFrame, bool]:
+def _read_files(name: str, options: ScoreOptions) -> tuple[pd.DataFrame, bool]:
     """Returns the table of all files of a score, and whether they have ratings of errors."""
     key = f"scores.{name}"
-    files: list[tuple[Path, str]] = []
-    for given in map(str, as_list(options["file"])):
-        pattern, colon, column = given.rpartition(":")
-        found = matching(pattern) if colon else []
-        column = column if found else name
-        found = found or matching(given) or [check_file(given, key)]
-        files += [(check_file(str(file), key), column) for file in found]
+    files: list[tuple[Path | str, str]] = []
+    for given in map(str, as_list(options.file)):
+        pattern, _, column = given.rpartition(":")
+        found = matching(pattern) if pattern else []
+        files += [(file, column) for file in found]
+        files += [(file, name) for file in matching(given) or [given] if not found]
     tables = []
-    rated = False
-    for (file, column), system in zip(
-        files, distinct_names([f.name for f, _ in files]), strict=True
-    ):
+    systems = distinct_names([Path(file).name for file, _ in files])
+    for (path, column), system in zip(files, systems, strict=True):
+        file = check_file(path, key)
         try:
-            rows = _rows(file, name, column)
-            if rated := is_ratings(rows, name):
-                table = penalties(rows, name, options.get("weights") or {})
-            else:
-                table = _table(rows, name)
+            table = _parse(file, name)
+            rated = is_ratings(table) and column not in table
+            if rated:
+                table = penalties(table, name, options.weights)
+            table = _with_numbers(table, name, column, options.per)
         except ValueError as error:
             head = " | ".join(line[:80] for line in islice(read_lines(file), 3))
             raise InputError(
                 f"{key}={file}: {first_line(error)}; wanted: a number per sentence in a column {column}, and "
                 f"a column system (docs/compare.md lists more formats). It starts: {head}"
             ) from error
-        tables.append(
-            table if "system" in table or len(files) == 1 else table.assign(system=system)
-        )
+        alone = "system" in table or len(files) == 1
+        tables.append(table if alone else table.assign(system=system))
     return pd.concat(tables, ignore_index=True), rated
 
 
-def _table(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
-    table = pd.DataFrame(rows)
-    if name not in table:
-        numbers = [each for each in table if each not in LABELS and _numeric(table[each])]
-        if len(numbers) != 1:
-            raise ValueError(f"no column {name}")
-        table = table.rename(columns={numbers[0]: name})
-    if any(isinstance(value, list) for value in table[name]):  # a score per paragraph of a document
-        count = [len(value) if isinstance(value, list) else 1 for value in table[name]]
-        table = table.explode(name, ignore_index=True)
-        table[PARAGRAPH] = [n for each in count for n in range(1, each + 1)]
-    table[name] = [_number(value, name) for value in table[name]]
-    if rater := next((each for each in RATERS if each in table), None):
+def _parse(file: Path, name: str) -> pd.DataFrame:
+    """Returns the rows of a file; a column inside an object has a dotted name."""
+    if ".jsonl" in file.suffixes:
+        return pd.json_normalize(read_rows(file))
+    lines = [*read_lines(file)]
+    first = lines[0] if lines else ""
+    if first.lstrip().startswith("{"):
+        scored = json.loads("\n".join(lines))
+        return pd.DataFrame(
+            [{"system": key, **row} for key, rows in scored.items() for row in rows]
+        )
+    separator = "\t" if "\t" in first else None  # None: blanks and tabs
+    cells = [
+        (number, COMET.sub(r"\t\1\t", line).split(separator) or [""])
+        for number, line in enumerate(lines, 1)
+        if not COMET_MEAN.fullmatch(line)
+    ]
+    heading = cells[0][1] if cells else [""]
+    if len(heading) <= 3 and _is_numeric(pd.Series(heading[-1:])):
+        heading = [*("system", "seg_id")[: len(heading) - 1], name]
+    else:
+        del cells[:1]
+    for number, row in cells:
+        if len(row) != len(heading):
+            raise ValueError(f"line {number} has {len(row)} cells, not {len(heading)}")
+    return pd.DataFrame([row for _, row in cells], columns=heading)
+
+
+def _with_numbers(table: pd.DataFrame, name: str, column: str, per: str) -> pd.DataFrame:
+    """Returns a table with a row per sentence and system, and the scores in the column `name`.
+
+    A list of scores becomes a row per paragraph. Scores of several raters are averaged.
+
+    Raises:
+        ValueError: if there is no column of numbers for the score.
+    """
+    found = [each for each in (column, name) if each in table] or [
+        each for each in table if each not in LABELS and _is_numeric(table[each])
+    ]
+    if not found or (found[0] not in (column, name) and len(found) > 1):
+        raise ValueError(f"no column {column}")
+    table = table.assign(**{name: table[found[0]]})
+    if any(isinstance(value, list) for value in table[name]):
+        table = table.explode(name)
+        table[PARAGRAPH] = table.groupby(level=0).cumcount() + 1
+    for each in dict.fromkeys([name, per]) if per not in (SENTENCES, WORDS) else [name]:
+        if each not in table:
+            raise ValueError(f"{per=}: must be words, sentences or a column")
+        table[each] = _numbers(table[each])
+    if any(rater in table for rater in RATERS):
         labels = [each for each in LABELS if each in table]
-        means = table.groupby(labels, sort=False, dropna=False)[name].mean().reset_index()
-        table = means.merge(table.drop(columns=[name, rater]).drop_duplicates(labels), on=labels)
+        means = {each: "first" for each in table if each not in labels} | {name: "mean"}
+        table = table.groupby(labels, sort=False, dropna=False, as_index=False).agg(means)
     return table
 
 
-def _rows(file: Path, name: str, column: str) -> list[dict[str, Any]]:
-    """Returns the rows of a file; a column other than `name` is copied to `name`."""
-    if ".jsonl" in file.suffixes:
-        rows = read_rows(file)
-        if column not in rows[0] and all(reach(row, column) is None for row in rows):
-            return rows
-        return [
-            {k: v for k, v in row.items() if not isinstance(v, dict)} | {name: reach(row, column)}
-            for row in rows
-        ]
-    lines = [*read_lines(file)]
-    if lines and lines[0].lstrip().startswith("{"):
-        scored = json.loads("\n".join(lines))
-        return [{"system": key, **row} for key, rows in scored.items() for row in rows]
-    if matches := [match for line in lines if (match := COMET.fullmatch(line))]:
-        if len(matches) != sum(
-            not COMET_MEAN.fullmatch(line) or "\tSegment " in line for line in lines
-        ):
-            raise ValueError("not every line is one of comet-score")
-        return [{"system": match[1], "seg_id": int(match[2]), name: match[3]} for match in matches]
-    if not lines:
-        raise ValueError("is empty")
-    separator = "\t" if "\t" in lines[0] else None  # None: blanks and tabs
-    cells = [line.split(separator) if separator else line.split() or [""] for line in lines]
-    heading = cells.pop(0)
-    if _is_number(heading[-1]):
-        cells.insert(0, heading)
-        heading = ["system", name][-len(heading) :]
-    for number, row in enumerate(cells, len(lines) - len(cells) + 1):
-        if len(row) != len(heading):
-            raise ValueError(f"line {number} has {len(row)} cells, not {len(heading)}")
-    rows = [dict(zip(heading, row, strict=True)) for row in cells]
-    return [{**row, name: row[column]} for row in rows] if column in heading else rows
+def _numbers(cells: pd.Series) -> pd.Series:
+    """Converts cells to numbers; missing values are NaN. Raises ValueError with the first other cell."""
+    texts = cells.map(str).str.strip()
+    numbers = pd.to_numeric(texts, errors="coerce")
+    for text in texts[~(numbers.abs() <= MAX_SCORE) & ~texts.str.lower().isin(MISSING)][:1]:
+        raise ValueError(f"not numbers in column {cells.name}: {text[:MAX_SHOWN]!r}")
+    return numbers
 
 
-def _number(value: Any, name: str) -> float:
-    """Converts a cell to a number; a missing value is NaN."""
-    if value is None or str(value).strip().lower() in MISSING:
-        return math.nan
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        if abs(number := float(value)) <= MAX_SCORE:
-            return number
-    raise ValueError(f"not numbers in column {name}: {str(value)[:MAX_SHOWN]!r}")
-
-
-def _is_number(value: Any) -> bool:
+def _is_numeric(cells: pd.Series) -> bool:
     try:
-        return not math.isnan(_number(value, "")) or str(value).strip().lower() not in ("", "na")
+        return len(_numbers(cells)) > 0 and not cells.map(str).isin(["", "NA"]).all()
     except ValueError:
         return False
 
 
-def _numeric(values: Sequence[Any]) -> bool:
-    return all(map(_is_number, values))
-
-
-def add_scores(files: Sequence[ScoreFile], runs: Sequence[FinishedRun]) -> list[FromFile]:
-    """Adds the values of scores to the records of runs and systems, and returns the scores.
+def add_scores(scores: Sequence[FromFile], runs: Sequence[FinishedRun]) -> None:
+    """Adds the values of scores to the records of runs and systems.
 
     A column `system` names the system or its output file, and a column `set` the test set. Names may differ in
     case and in marks. Rows are joined by the ids that the source has, too; else by `seg_id` as line number; else
     they are in order.
     """
-    for score, table in files:
-        scored = [_add_column(run, test_set, table, score) for run in runs for test_set in run.sets]
-        known = ", ".join(run.label for run in runs)
-        if not any(scored):
+    for score in scores:
+        own = {run.label: _rows_of(run, score.values) for run in runs}
+        added = [_join(score, run, name, own[run.label]) for run in runs for name in run.sets]
+        if not any(added):
+            known = ", ".join(own)
             raise InputError(f"scores.{score.key}: its file has no row for a test set of {known}")
-        if "system" in table:
-            names = {each for run in runs for each in _names_of(run, table)}
-            others = [str(each) for each in table["system"].unique() if each not in names]
-            lacking = [run.label for run in runs if not _names_of(run, table)]
-            parts = (
-                [f"its file also scores {', '.join(others)}, which are not compared"]
-                if others
-                else []
-            )
-            parts += [f"it has no rows for {', '.join(lacking)}"] if lacking else []
+        if "system" in score.values:
+            systems = score.values["system"]
+            others = systems[~systems.isin(pd.concat(own.values())["system"])].unique()
+            lacking = [label for label, rows in own.items() if rows.empty]
+            parts = [
+                f"its file also scores {', '.join(map(str, others))}, which are not compared"
+            ] * bool(len(others))
+            parts += [f"it has no rows for {', '.join(lacking)}"] * bool(lacking)
             score.notes += [f"{score.title}: {'; '.join(parts)}."] if parts else []
-    return [score for score, _ in files]
 
 
 def plain_name(system: Any) -> str:
@@ -219,58 +208,54 @@ def plain_name(system: Any) -> str:
     return re.sub(r"[\W_]", "", re.sub(r"\.\d{3,}$", "", str(system))).lower()
 
 
-def _names_of(run: FinishedRun, table: pd.DataFrame) -> set[Any]:
-    """Returns the names that a table has for a run: its label or its output file, else a similar name."""
+def _rows_of(run: FinishedRun, table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of a run, by its label or its output file, else by a similar name."""
+    if "system" not in table:
+        return table
     file = Path(run.results.get("output") or run.label).name
-    names = set(table["system"].unique())
-    exact = {each for each in names if str(each) == run.label or Path(str(each)).name == file}
-    return exact or {each for each in names if plain_name(each) == plain_name(run.label)}
+    names = table["system"].unique()
+    exact = [each for each in names if str(each) == run.label or Path(str(each)).name == file]
+    similar = [each for each in names if plain_name(each) == plain_name(run.label)]
+    return table[table["system"].isin(exact or similar)]
 
 
-def _add_column(run: FinishedRun, test_set: str, table: pd.DataFrame, score: FromFile) -> bool:
-    """Adds a table's numbers for a run and a test set to the run's records; returns False if there are none."""
-    if "system" in table:
-        table = table[table["system"].isin(_names_of(run, table))]
+def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame) -> bool:
+    """Adds the numbers of a run for a test set to the run's records; returns False if there are none."""
     if "set" in table:
         table = table[table["set"] == test_set]
     records = in_order(run.translations(test_set))
     if not len(table) or not records:
         return False
     where = f"scores.{score.key}: {run.label} on {test_set}"
-    rows: list[int | None] = list(range(len(table)))  # row of each record
-    names = [each for each in JOINS if each in table and each in records[0].get("ids", {})]
-    if names or "seg_id" in table:
-        columns = names or ["seg_id"]
-        keys = [tuple(map(str, row)) for row in table[columns].itertuples(index=False)]
-        if names:
-            known = [tuple(str(record["ids"][name]) for name in names) for record in records]
-        else:
-            first = 0 if ("0",) in keys else 1
-            known = [(str(r.get("line", r["id"] + 1) - 1 + first),) for r in records]
-        places = dict(zip(keys, rows, strict=True))
-        if len(places) < len(keys) or len({*known}) < len(known):
+    columns = [each for each in JOINS if each in table and each in records[0].get("ids", {})]
+    wanted = [tuple(str(record["ids"][each]) for each in columns) for record in records if columns]
+    if not columns and "seg_id" in table:
+        columns = ["seg_id"]
+        before = 1 if "0" in set(table["seg_id"].map(str)) else 0  # ids start at 0 or 1
+        wanted = [(str(record.get("line", record["id"] + 1) - before),) for record in records]
+    if columns:
+        ids = pd.Index(wanted, tupleize_cols=False)
+        known = table[columns].map(str).itertuples(index=False, name=None)
+        table = table.set_index(pd.Index([*known], tupleize_cols=False))
+        if not (table.index.is_unique and ids.is_unique):
             raise InputError(
                 f"{where}: several rows or sentences have the same {', '.join(columns)}"
             )
-        if unknown := places.keys() - {*known}:
+        if unknown := {*table.index} - {*ids}:
             raise InputError(f"{where}: no sentence has {', '.join(columns)} {min(unknown)[0]}")
-        rows = [places.get(each) for each in known]
-    if len(rows) != len(records):
+        table = table.reindex(ids)
+    if len(table) != len(records):
         raise InputError(
-            f"scores.{score.key}: {len(rows)} rows for the {len(records)} sentences of {run.label} on "
+            f"scores.{score.key}: {len(table)} rows for the {len(records)} sentences of {run.label} on "
             f"{test_set}; name systems in a column 'system' and test sets in a column 'set'"
         )
-    values = table[score.key].tolist()
-    if score.per not in (SENTENCES, WORDS, *table):
-        raise InputError(
-            f"scores.{score.key}.per={score.per}: must be words, sentences or a column of its file"
-        )
-    added = False
-    for record, row in zip(records, rows, strict=True):
-        if row is not None and not math.isnan(values[row]):
-            count = 1.0 if score.per == SENTENCES else record.get("words") or len(record["source"])
-            if score.per in table:
-                count = _number(table[score.per].iloc[row], score.per)
-            record.setdefault("statistics", {})[score.key] = [values[row], float(count)]
-            added = True
-    return added
+    counts = [1.0] * len(records)
+    if score.per == WORDS:
+        counts = [float(record.get("words") or len(record["source"])) for record in records]
+    elif score.per != SENTENCES:
+        counts = table[score.per].tolist()
+    values = table[score.key]
+    for record, value, count in zip(records, values.tolist(), counts, strict=True):
+        if pd.notna(value):
+            record.setdefault("statistics", {})[score.key] = [value, count]
+    return bool(values.notna().any())

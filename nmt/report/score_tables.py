@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from nmt.evaluation.length_curve import LengthScale
-from nmt.report.declared_scores import ScoreFile
+from nmt.report.declared_scores import FromFile
 from nmt.report.released_files import SOURCE, ReleasedFile
 from nmt.report.runs import FinishedRun
 from nmt.report.score_files import JOINS, plain_name
@@ -17,7 +17,16 @@ from nmt.utils.errors import InputError
 NAME = "scores"  # of the test set, if no source gives it one
 
 
-def sentences_of(scored: Sequence[ScoreFile], lengths: str | None) -> ReleasedFile:
+def require_systems(scored: Sequence[FromFile]) -> None:
+    """Raises InputError if a table does not name the system of each row."""
+    for score in scored:
+        if "system" not in score.values:
+            raise InputError(
+                f"scores.{score.key}: no column 'system', which names the system of a row"
+            )
+
+
+def sentences_of(scored: Sequence[FromFile], lengths: str | None) -> ReleasedFile:
     """Returns the sentences of the tables, with all that a table says of them.
 
     Rows are joined by the ids that all tables have; without ids, by their order within a system.
@@ -28,45 +37,34 @@ def sentences_of(scored: Sequence[ScoreFile], lengths: str | None) -> ReleasedFi
     Raises:
         InputError: if no table has the source text, and `lengths` names none of their columns.
     """
-    ids = [name for name in JOINS if all(name in table for _, table in scored)]
-    for _, table in scored if not ids else ():
-        table["seg_id"] = (
-            table.groupby("system").cumcount() + 1 if "system" in table else table.index + 1
-        )
-    ids = ids or ["seg_id"]
-    tables = [table.drop(columns=[score.key, "system"], errors="ignore") for score, table in scored]
-    sentences = pd.concat(tables).groupby(ids, sort=False).first().reset_index()
-    text = next((name for name in SOURCE if name in sentences), None)
-    if text is None and "words" not in sentences and lengths not in sentences:
+    ids = [name for name in JOINS if all(name in score.values for score in scored)]
+    for score in scored if not ids else ():
+        score.values["seg_id"] = score.values.groupby("system").cumcount() + 1
+    tables = [score.values.drop(columns=[score.key, "system"]) for score in scored]
+    sentences = pd.concat(tables).groupby(ids or ["seg_id"], sort=False, as_index=False).first()
+    if not {*SOURCE, "words", lengths} & {*sentences}:
         raise InputError(
             "lengths: the tables of scores have no source text and no column words; type lengths=COLUMN or "
             f"source=FILE; their columns are {', '.join(sentences)}"
         )
-    if text is None:
-        sentences = sentences.assign(source="")
+    if not {*SOURCE} & {*sentences}:
+        sentences["source"] = ""
     rows: list[dict[str, Any]] = sentences.to_dict("records")
     return ReleasedFile(NAME, rows, range(1, len(rows) + 1), len(rows))
 
 
 def systems_of(
-    scored: Sequence[ScoreFile], own: Mapping[str, Any], scale: LengthScale
+    scored: Sequence[FromFile], own: Mapping[str, Any], scale: LengthScale
 ) -> list[FinishedRun]:
     """Returns a run for each system in the tables, without translations."""
-    [(test_set, text)] = own.items()
-    names: dict[str, str] = {}
-    for score, table in scored:
-        if "system" not in table:
-            raise InputError(
-                f"scores.{score.key}: no column 'system', which names the system of a row"
-            )
-        for name in table["system"].unique():
-            names.setdefault(plain_name(name), str(name))
+    [(name, text)] = own.items()
+    systems = pd.concat([score.values["system"] for score in scored]).astype(str)
     return [
         FinishedRun(
-            name,
-            {"name": name},
-            records={test_set: [dict(record) for record in text.records]},
-            scales={test_set: scale},
+            system,
+            {"name": system},
+            records={name: [dict(record) for record in text.records]},
+            scales={name: scale},
         )
-        for name in names.values()
+        for system in systems[~systems.map(plain_name).duplicated()]
     ]

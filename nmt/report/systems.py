@@ -19,6 +19,7 @@ from nmt.config.keys import MAX_LENGTH
 from nmt.evaluation.documents import UNITS, align, measure_documents
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
+from nmt.report.declared_scores import FromFile
 from nmt.report.line_order import first_misfit, misplaced
 from nmt.report.released_files import (
     LINE,
@@ -37,8 +38,8 @@ from nmt.report.released_files import (
 )
 from nmt.report.retention import ADJUSTED
 from nmt.report.runs import FinishedRun
-from nmt.report.score_files import JOINS, PARAGRAPH, ScoreFile
-from nmt.report.score_tables import sentences_of, systems_of
+from nmt.report.score_files import JOINS, PARAGRAPH
+from nmt.report.score_tables import require_systems, sentences_of, systems_of
 from nmt.report.system_files import find_languages, name_systems
 from nmt.text.tokenise import UNSPACED_LANGUAGES, Tokeniser, count_words, split, tokeniser
 from nmt.utils.errors import InputError
@@ -214,7 +215,7 @@ class Translations(NamedTuple):
 def read_systems(
     config: CompareConfig,
     runs: Sequence[FinishedRun],
-    scored: Sequence[ScoreFile] = (),
+    scored: Sequence[FromFile] = (),
 ) -> list[FinishedRun]:
     """Reads the systems of a configuration as runs without a folder.
 
@@ -241,6 +242,7 @@ def read_systems(
     if given and not config.source and not alone:
         raise InputError(f"{given[0]}: describes a text of source=FILE; add source=FILE")
     if alone:
+        require_systems(scored)
         source = None if config.source else sentences_of(scored, config.lengths)
         return systems_of(scored, *_source_text(config, source, alone=True))
     own, scale = _source_text(config) if config.source else ({}, None)
@@ -251,11 +253,8 @@ def read_systems(
     if both and (described := [key for key in DESCRIBED if getattr(config, key)]):
         raise InputError(f"{described[0]}: does not apply to runs on {both[0]}; omit it or runs=")
     named = name_systems(config.systems or {}, sets)
-    for score, table in scored if len(runs) + len(named) > 1 else ():
-        if "system" not in table:
-            raise InputError(
-                f"scores.{score.key}: no column 'system', which names the system of a row"
-            )
+    if len(runs) + len(named) > 1:
+        require_systems(scored)
     left_out = []
     for system, files in named.items():
         if system in {run.label for run in runs}:

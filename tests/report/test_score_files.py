@@ -12,7 +12,7 @@ import pytest
 
 from nmt.config.commands import CompareConfig
 from nmt.report.comparison import Comparison, build_comparison
-from nmt.report.declared_scores import Meaning, declare, options_of
+from nmt.report.declared_scores import Meaning, ScoreOptions, declare
 from nmt.report.result_tables import against_table, headline, retention_table
 from nmt.report.score_files import read_scores
 from nmt.report.write import write_comparison
@@ -77,29 +77,30 @@ def retention(found: Comparison, key: str, name: str, statistic: str = "retentio
 def test_names_that_are_known_give_their_meaning(
     name: str, values: list[float], meaning: Meaning
 ) -> None:
-    score = declare(name, {}, pd.Series(values))
+    score = declare(name, ScoreOptions(), pd.DataFrame({name: values}))
     assert Meaning(score.higher_is_better, score.best, score.worst) == meaning
 
 
 def test_options_override_what_is_known() -> None:
-    score = declare("mqm", {"better": "high", "worst": -50}, pd.Series([-3.0, 2.0]))
+    penalties = pd.DataFrame({"mqm": [-3.0, 2.0]})
+    score = declare("mqm", ScoreOptions(better="high", worst=-50), penalties)
     assert (score.higher_is_better, score.best, score.worst) == (True, None, -50)
-    per_word = declare("mqm", {"per": "words"}, pd.Series([3.0]))
+    per_word = declare("mqm", ScoreOptions(per="words"), penalties.abs())
     assert (per_word.title, per_word.best, per_word.worst) == ("mqm per word", 0, None)
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"file": "a", "direction": "low"}, r"scores\.x\.direction: unknown; choose file, better"),
-        ({"better": "low"}, r"scores\.x\.file: missing"),
-        ({"file": "a", "better": "lower"}, r"scores\.x\.better=lower: must be high or low"),
-        ({"file": "a", "worst": "none"}, r"scores\.x\.worst=none: must be a number"),
+        ({"file": "a", "direction": "low"}, r"scores\.x\.direction: .*the keys are file, better"),
+        ({"better": "low"}, r"scores\.x\.file: .*missing mandatory value"),
+        ({"file": "a", "better": "lower"}, r"scores\.x\.better=lower: must be one of high, low"),
+        ({"file": "a", "worst": "none"}, r"scores\.x\.worst: Value 'none'"),
     ],
 )
 def test_an_option_that_is_wrong_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        options_of("x", given)
+        read_scores({"x": given})
 
 
 def ratings(tmp_path: Path, *severities: str) -> str:
@@ -115,7 +116,8 @@ def test_ratings_become_penalties_by_segment_and_by_word(tmp_path: Path) -> None
     with file.open("a") as lines:
         lines.write(f"{head}\tFluency/Punctuation\tMinor\n{head}\tNon-translation!\tMajor\n")
         lines.write("A\td\t8\tr2\tf g\tNo-error\tNo-error\n")
-    (score, table), (per_word, _) = read_scores({"mqm": str(file)})
+    score, per_word = read_scores({"mqm": str(file)})
+    table = score.values
     assert table["mqm"].tolist() == [pytest.approx((6 + 25.1) / 2), 0]
     assert table["source"].tolist() == ["a b c d e", "f g"]
     assert (score.title, per_word.title) == ("mqm", "mqm per word")
@@ -124,7 +126,7 @@ def test_ratings_become_penalties_by_segment_and_by_word(tmp_path: Path) -> None
     assert whole["mqm"] == pytest.approx(31.1 / 4)
     assert whole["mqm_per_word"] == pytest.approx(31.1 / 2 / 7)
     heavier = {"mqm": {"file": str(file), "weights": {"major": 10}}}
-    assert read_scores(heavier)[0].table["mqm"][0] == pytest.approx((11 + 25.1) / 2)
+    assert read_scores(heavier)[0].values["mqm"][0] == pytest.approx((11 + 25.1) / 2)
 
 
 def test_a_severity_without_a_weight_is_refused(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_a_severity_without_a_weight_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"row 3 has severity 'Critical'.*weights\.critical="):
         read_scores({"mqm": file})
     given = {"mqm": {"file": file, "weights": {"critical": 10}}}
-    assert read_scores(given)[0].table["mqm"].tolist() == [11]
+    assert read_scores(given)[0].values["mqm"].tolist() == [11]
 
 
 def test_raters_of_a_sentence_are_averaged_and_names_of_systems_matched(tmp_path: Path) -> None:
