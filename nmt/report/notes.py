@@ -227,38 +227,28 @@ def retention_notes(
 
 def _reason(curve: Curve | None, score: Score, scale: LengthScale) -> str:
     """Says why a curve has no retention, and what would give it one."""
-    unit = scale.unit
+    known = np.empty(0, int)  # lengths with a value
+    if curve is not None:
+        known = curve.lengths[np.isfinite(curve.score)].round().astype(int)
     ends = [
         x for x in (scale.short, scale.long) if curve is None or not np.isfinite(curve.at(x).score)
     ]
-    if curve is not None:
+    if curve is not None and (not ends or ends == [scale.long]):
         short, long = ends_of(curve, scale)
-        if ends == [scale.long] and long > short:
-            ends = []
-        if not ends and long < SMALLEST_RATIO * short:
-            return (
-                f"withheld, since the lengths {short:.0f} and {long} {unit} are too close; one must be at "
-                f"least {SMALLEST_RATIO} times the other"
-            )
-    if not ends:
-        given = f"; scores.{score.key}.worst=NUMBER gives it" if "_per_" not in score.key else ""
-        return f"its worst value is not known. The table shows the change{given}"
-    known = (
-        []
-        if curve is None
-        else curve.lengths[np.isfinite(curve.score)].round().astype(int).tolist()
-    )
-    spans: list[list[int]] = []
-    for length in known:
-        if spans and length <= MAX_GAP * spans[-1][-1]:
-            spans[-1].append(length)
-        else:
-            spans.append([length])
-    enough = ", ".join(span(each, unit) for each in spans) or "no length"
+        if not ends or long > short:
+            if long < SMALLEST_RATIO * short:
+                return (
+                    f"withheld, since the lengths {short:.0f} and {long} {scale.unit} are too close; one must be "
+                    f"at least {SMALLEST_RATIO} times the other"
+                )
+            given = f"; scores.{score.key}.worst=NUMBER gives it" * ("_per_" not in score.key)
+            return f"its worst value is not known. The table shows the change{given}"
+    clumps = np.split(known, np.flatnonzero(known[1:] > MAX_GAP * known[:-1]) + 1)
+    enough = ", ".join(span(each.tolist(), scale.unit) for each in clumps if len(each))
     typed = ""
     if len(known) > 1 and known[-1] >= SMALLEST_RATIO * known[0]:
         typed = f"; short={known[0]} long={known[-1]} compares these"
     return (
-        f"fewer than {FEWEST} sentences, or too few matches, at about {' and '.join(map(str, ends))} {unit}; "
-        f"there are enough at {enough}{typed}"
+        f"fewer than {FEWEST} sentences, or too few matches, at about {' and '.join(map(str, ends))} "
+        f"{scale.unit}; there are enough at {enough or 'no length'}{typed}"
     )

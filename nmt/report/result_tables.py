@@ -12,16 +12,23 @@ from nmt.config.changes import flatten
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.retention import CHANGE, CONSTANT, ERRORS, EXCESS, RETAINED, resampled_words
+from nmt.report.retention import CONSTANT, ERRORS, EXCESS, RETAINED, resampled_words
 from nmt.report.runs import FinishedRun, differing_settings
-from nmt.report.score_against_score import FALLING, LEAST, MOST, SPEARMAN, plain_sentences
+from nmt.report.score_against_score import (
+    DIFFERENCE,
+    FALLING,
+    LEAST,
+    MOST,
+    SPEARMAN,
+    plain_sentences,
+)
 from nmt.report.table import NONE, Cell, Table, number, pivot
 from nmt.utils.files import write_text
 
 UNKNOWN = "Retention of"  # notes that begin so belong to the table of retention, if there is one
 TITLES = {"by_length": "sentences of all lengths", "test": "the test set"}  # of sets, for people
 MAX_HEADLINES = 6  # if there are more groups, a headline describes only two of them
-RATES = (RETAINED, CONSTANT, EXCESS, ERRORS)  # statistics that tables show in per cent
+RATES = (RETAINED, CONSTANT, EXCESS, ERRORS, DIFFERENCE)  # statistics that tables show in per cent
 
 TRAINING: dict[str, tuple[str, int | None]] = {  # column title -> key, and decimals (None: text)
     "Run": ("run", None),
@@ -112,27 +119,27 @@ def seeds_table(comparison: Comparison, test_set: str) -> Table:
     return Table(f"seeds_{test_set}", f"Over seeds, on {set_title(test_set)}", table, notes)
 
 
-def percentage(row: Any) -> Cell:
-    """Formats a ratio with its interval in per cent."""
-    cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
-    return cell._replace(text=f"{cell.text}\N{NO-BREAK SPACE}%")
+def cell_of(row: Any, digits: int) -> Cell:
+    """Formats a statistic of retention.csv or against.csv, with its interval."""
+    if row.statistic in RATES:
+        cell = number(100 * row.value, 0, 100 * row.low, 100 * row.high)
+        return cell._replace(text=f"{cell.text}\N{NO-BREAK SPACE}%")
+    if row.statistic.endswith("lost at"):
+        far = f"> {row.longest:.0f}"
+        values = (row.value, row.low, row.high)
+        text, low, high = (far if pd.isna(each) else f"{each:.0f}" for each in values)
+        return Cell(text, "" if low == high else f"[{low}, {high}]", row.value)
+    if row.statistic == FALLING:
+        return number(row.value, 0)._replace(beside=f"of {row.systems}")
+    plain = row.statistic == SPEARMAN or row.statistic.startswith("of the median")
+    return number(row.value, 2 if plain else digits, row.low, row.high)
 
 
 def retention_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of the retention of each score; empty if there is no curve."""
     frame = comparison.retention.query("set == @test_set and domain == ''")
     frame = with_cells(frame, comparison)
-    cells = []
-    for row in frame.itertuples():
-        cell = percentage(row) if row.statistic in RATES else row.cell
-        if row.statistic.endswith("lost at"):
-            values = (row.value, row.low, row.high)
-            far = f"> {row.longest:.0f}"
-            text, low, high = (far if pd.isna(each) else f"{each:.0f}" for each in values)
-            cell = Cell(text, "" if low == high else f"[{low}, {high}]", row.value)
-        if row.statistic.startswith("of the median"):
-            cell = number(row.value, 2)
-        cells.append(cell)
+    cells = [cell_of(row, comparison.about[row.key]["digits"]) for row in frame.itertuples()]
     frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
     notes = [
@@ -166,7 +173,7 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
     first, last = frame["from"].min(), frame["to"].max()
     cells = []
     for ends, row in zip(frame[["from", "to"]].to_numpy(), frame.itertuples(), strict=True):
-        cell = percentage(row)
+        cell = cell_of(row, 0)
         if tuple(ends) != (first, last):  # the curve starts later or ends earlier than others
             cell = cell._replace(text="{} ({:.0f}–{:.0f})".format(cell.text, *ends))
         cells.append(cell)
@@ -185,24 +192,15 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
 def against_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of what each score says of long sentences, a row per score; empty without scores from files."""
     frame = comparison.against.query("set == @test_set")
-    titles = {key: heading(about) for key, about in comparison.about.items()}
-    cells = []
-    for row in frame.itertuples():
-        if row.statistic == FALLING:
-            cell = number(row.value, 0)._replace(beside=f"of {row.systems}")
-        elif row.statistic in (CHANGE, SPEARMAN):
-            digits = 2 if row.statistic == SPEARMAN else comparison.about[row.score]["digits"]
-            cell = number(row.value, digits, row.low, row.high)
-        else:
-            cell = percentage(row)
-        cells.append(cell)
+    frame = frame[~frame["statistic"].isin([LEAST, MOST])]
+    about = comparison.about
+    titles = {key: heading(each) for key, each in about.items()}
     frame = frame.assign(
-        cell=pd.Series(cells, index=frame.index, dtype=object),
+        cell=[cell_of(row, about[row.score]["digits"]) for row in frame.itertuples()],
         title=frame["score"].map(titles),
         domain=frame["domain"].replace("", "as they are"),
         column=frame["statistic"].str.capitalize(),
     )
-    frame = frame[~frame["statistic"].isin([LEAST, MOST])]
     rows = {"title": "Score"} | ({"domain": "Domains"} if frame["domain"].nunique() > 1 else {})
     bases = frame[["domain", "from", "to", "sentences", "systems"]].drop_duplicates("domain")
     notes = [

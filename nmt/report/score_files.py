@@ -76,16 +76,16 @@ def read_scores(given: Mapping[str, Any], select: Sequence[str] = ()) -> list[Fr
 def _read_files(name: str, options: ScoreOptions) -> tuple[pd.DataFrame, bool]:
     """Returns the table of all files of a score, and whether they have ratings of errors."""
     key = f"scores.{name}"
-    files: list[tuple[Path | str, str]] = []
+    files: list[tuple[Path, str]] = []
     for given in map(str, as_list(options.file)):
         pattern, _, column = given.rpartition(":")
         found = matching(pattern) if pattern else []
         files += [(file, column) for file in found]
-        files += [(file, name) for file in matching(given) or [given] if not found]
+        files += [(file, name) for file in matching(given) or [Path(given)] if not found]
     tables = []
-    systems = distinct_names([Path(file).name for file, _ in files])
+    systems = distinct_names([file.name for file, _ in files])
     for (path, column), system in zip(files, systems, strict=True):
-        file = check_file(path, key)
+        file = check_file(str(path), key)
         try:
             table = _parse(file, name)
             rated = is_ratings(table) and column not in table
