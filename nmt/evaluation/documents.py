@@ -22,6 +22,32 @@ UNITS = {POSITION: "segments into the document", DOCUMENT: "words of the documen
 RELIABLE_BLEU = 15  # below this BLEU, only about 60 % of the cuts are at the right word,
 FEWEST_WORDS = 10  # so scores of segments with fewer words are not shown
 
+
+def in_documents(unit: str) -> bool:
+    """Tells whether a unit of length describes documents, not sentences."""
+    return unit.endswith(" the document")
+
+
+def dimension(unit: str) -> str:
+    """Names what is measured in a unit of length.
+
+    >>> dimension(UNITS[POSITION]), dimension("characters of the document"), dimension("words")
+    ('position in the document', 'length of the document', 'length of the source sentence')
+    """
+    if unit == UNITS[POSITION]:
+        return "position in the document"
+    return f"length of the {'document' if in_documents(unit) else 'source sentence'}"
+
+
+def axis_title(unit: str) -> str:
+    """Names what is measured, and the unit.
+
+    >>> axis_title(UNITS[POSITION]), axis_title("words")
+    ('position in the document, in segments', 'length of the source sentence, in words')
+    """
+    return f"{dimension(unit)}, in {unit.partition(' ')[0] if in_documents(unit) else unit}"
+
+
 _WORD = re.compile(f"[{UNSPACED}]|[^\\W{UNSPACED}]+|[^\\w\\s]")
 _FINAL = re.compile("[.!?:;\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964]")
 _CLOSING = re.compile("[\"')\\]}\u00bb\u201d\u2019\u201c\u300d\u300f\uff09]")

@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from nmt.evaluation.documents import axis_title, dimension
 from nmt.evaluation.length_curve import FEWEST, WIDTH
 from nmt.evaluation.scores import NO_UNK
 from nmt.report.comparison import LEVEL, Comparison
@@ -159,7 +160,7 @@ def systems_figure(comparison: Comparison, test_set: str, key: str = "bleu") -> 
     for axes in grid[-2, len(names) - columns * (rows - 1) :] if rows > 1 else []:
         axes.tick_params(labelbottom=True)
     unit = comparison.unit(test_set)
-    figure.supxlabel(unit if " " in unit else f"{unit} of the source sentence", fontsize=7)
+    figure.supxlabel(axis_title(unit), fontsize=7)
     figure.supylabel(heading(comparison.about[key]), fontsize=7)
     return figure
 
@@ -177,19 +178,21 @@ def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
     totals = totals[totals["key"].isin(comparison.main(test_set))]
     counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
     curves = comparison.curves[comparison.curves["set"] == test_set]
-    text = f"How {score} depends on sentence length on {shown(test_set, 60)} ({counts} pairs). "
+    by = dimension(comparison.unit(test_set))
+    what = by.partition(" ")[0]  # length or position
+    text = f"How {score} depends on the {by} on {shown(test_set, 60)} ({counts} pairs). "
     if len(curves):
         text += (
-            f"Line: {score} of sentences of about that length (Gaussian kernel over log length with "
+            f"Line: {score} of sentences near that {what} (Gaussian kernel over its logarithm with "
             f"standard deviation {WIDTH}; at least {FEWEST} effective sentences). "
         )
         if drawn := resampled_words(curves[curves["kind"] == "score"]):
-            text += f"Band: {LEVEL} confidence interval over {drawn}, at each length. "
+            text += f"Band: {LEVEL} confidence interval over {drawn}, at each {what}. "
         if "constant" in set(curves["kind"]):
             text += "Dashed: a system with the same error rate per word at every length. "
     else:
-        text += f"No curve: fewer than {FEWEST} sentences of similar length. "
-    text += "Points: buckets of lengths. "
+        text += f"No curve: fewer than {FEWEST} sentences of similar {what}. "
+    text += f"Points: buckets of {what}s. "
     if training_caps(comparison):
         text += "Vertical line: the longest training sentence. "
     searches = dict.fromkeys(run.search for run in comparison.present(test_set))
@@ -256,5 +259,5 @@ def _draw_counts(axes: Axes, buckets: pd.DataFrame, unit: str) -> None:
     ]
     axes.bar_label(bars, names, fontsize=5, padding=1, color=GREY, rotation=30)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.6)  # room for the labels of the bars
-    axes.set_xlabel(f"{unit} of the source sentence")
+    axes.set_xlabel(axis_title(unit))
     axes.tick_params(axis="y", labelsize=6)

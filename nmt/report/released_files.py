@@ -7,7 +7,6 @@ dictionaries; the column of plain text is `text`. A dotted name such as `refs.re
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -26,8 +25,6 @@ REFERENCE = ("reference", "ref", "refs.refA.ref", "target", "tgt_text", "text")
 OUTPUT = ("translation", "hypothesis", "mt", "translation.text", "target", "text")
 IDS = ("doc_id", "docid", "document_id", "id", "seg_id")  # columns whose values join rows
 LINE = "line"  # value of the key `id`: rows are joined by their line number
-log = logging.getLogger(__name__)
-
 MAX_SHOWN = 60  # maximum number of characters of a value in a message
 
 
@@ -200,12 +197,9 @@ Groups = list[tuple[list[int], list[int]]]
 
 
 def rows_within(file: ReleasedFile, other: ReleasedFile, names: Sequence[str]) -> ReleasedFile:
-    """Returns the rows of `other` whose id is in `file`, and logs how many are left out."""
+    """Returns the rows of `other` whose id is in `file`."""
     known = {_id(row, names) for row in file.rows}
-    kept = [n for n, row in enumerate(other.rows) if _id(row, names) in known]
-    if left_out := len(other.rows) - len(kept):
-        log.info("%s: %s outside select= left out", other.path, counted(left_out, "row"))
-    return other.select(kept)
+    return other.select([n for n, row in enumerate(other.rows) if _id(row, names) in known])
 
 
 def join_rows(file: ReleasedFile, other: ReleasedFile, names: Sequence[str]) -> Groups:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.changes import flatten
+from nmt.evaluation.documents import axis_title, dimension, in_documents
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
@@ -90,8 +91,9 @@ def lengths_table(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     score = frame["title"].iloc[0] if len(keys) == 1 and len(frame) else "Scores"
     rows = {"run": "Run"} if len(keys) == 1 else {"title": "Score", "run": "Run"}
     unit, drawn = comparison.unit(test_set), resampled_words(frame)
-    note = f"Scores by number of {unit}; {LEVEL} bootstrap intervals over {drawn}."
-    title = f"{score} by length on {set_title(test_set)}"
+    note = f"Scores by {axis_title(unit)}; {LEVEL} bootstrap intervals over {drawn}."
+    by = dimension(unit) if in_documents(unit) else "length"
+    title = f"{score} by {by} on {set_title(test_set)}"
     return Table(f"by_length_{test_set}", title, pivot(frame, rows, "bucket"), [note])
 
 

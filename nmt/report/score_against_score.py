@@ -179,7 +179,9 @@ def spearman(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float
     >>> [round(each, 2) for each in spearman(np.arange(6), np.arange(6) ** 2)]
     [1.0, 0.62, 1.0]
     """
-    value = pd.Series(first).corr(pd.Series(second), method="spearman")  # NaN if all are equal
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan, math.nan, math.nan
+    value = pd.Series(first).corr(pd.Series(second), method="spearman")
     size = len(first)
     largest = 1 - 6 / (size * (size**2 - 1))  # half a swap of neighbours from a perfect correlation
     margin = math.sqrt((1 + value**2 / 2) / (size - 3)) * float(ndtri((1 + CONFIDENCE) / 2))

@@ -13,7 +13,7 @@ import pandas as pd
 from nmt.config.keys import EDGES
 from nmt.evaluation import significance
 from nmt.evaluation.constant_error import measure_constant_error
-from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU, UNITS
+from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU, in_documents
 from nmt.evaluation.domains import adjusted_kernel, kernel_of_domain
 from nmt.evaluation.length_curve import Curve, LengthScale, length_curves, separate_curves
 from nmt.evaluation.measured import Measured, common_sentences, compute_statistics
@@ -130,7 +130,7 @@ class SetComparison:
         scores = pd.concat(tables)
         short = scores["from"].notna() & (scores["to"] <= FEWEST_WORDS)
         hidden = short & scores["run"].isin(self.unreliable)
-        return scores if self.scale.unit in UNITS.values() else scores[~hidden]
+        return scores if in_documents(self.scale.unit) else scores[~hidden]
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of simulated systems with a constant error rate."""

@@ -6,7 +6,6 @@ The output translates a test set of the runs, or a source file that has referenc
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -46,8 +45,6 @@ from nmt.utils.errors import InputError
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 from nmt.utils.text import as_list, as_utf_8, counted, file_name, span
-
-log = logging.getLogger(__name__)
 
 BLANK_LINE = "\n\n"  # separates the segments of a row that is a document
 
@@ -141,6 +138,7 @@ class SystemOutput(NamedTuple):
     text: TestText
     parts: Parts
     by_line: bool
+    outside: int  # number of rows of the file outside `select`
 
     def translate(self) -> Translations:
         """Returns the translation of each segment; documents are split into segments."""
@@ -270,13 +268,12 @@ def read_systems(
             if scale is not None:
                 run.scales[name] = scale
             if parts:
-                outputs.append(SystemOutput(run, name, text, parts, by_line))
+                outside = file.total - sum(len(rows) for _, rows in parts)
+                outputs.append(SystemOutput(run, name, text, parts, by_line, outside))
         if any(each.run is run for each in outputs):
             systems.append(run)
         else:
             left_out.append(system)
-    if left_out:
-        log.warning("no row in select=, so left out: %s", ", ".join(left_out))
     if left_out and not systems:
         raise InputError(f"select={config.select}: no system has one of these rows")
     with Stage("reading systems", len(outputs), "file", shown=bool(outputs)) as stage:
@@ -287,7 +284,30 @@ def read_systems(
             stage.advance()
     for written, found in zip(outputs, translations, strict=True):  # an error must not stop workers
         written.keep(found)
+    for name, text in own.items():
+        if text.selected is not None and text.source:
+            systems[0].notes.setdefault(name, []).append(
+                _selection_note(config, text, outputs, left_out)
+            )
     return systems
+
+
+def _selection_note(
+    config: CompareConfig, text: TestText, outputs: Sequence[SystemOutput], left_out: Sequence[str]
+) -> str:
+    """Counts what `select` leaves out: rows of the source and of outputs, and systems."""
+    assert text.source is not None
+    assert text.selected is not None
+    which = f"select={', '.join(as_list(config.select))}"
+    note = f"{which}: {len(text.selected):,} of {counted(text.source.total, 'row')} of the source."
+    if outside := [each.outside for each in outputs if each.outside]:
+        note += (
+            f" {counted(len(outside), 'output')}: {span(outside, 'rows')} more, which are left out."
+        )
+    if left_out:
+        systems = counted(len(outputs) + len(left_out), "system")
+        note += f" {len(left_out)} of {systems} have none of these rows: {', '.join(left_out)}."
+    return note
 
 
 def _one_line(text: str) -> str:
@@ -424,7 +444,8 @@ def _measure_lengths(
         return fitting_scale(lengths, unit), lengths
     if any("document" not in record for record in records):
         raise InputError(f"lengths={unit}: names no documents; type document=COLUMN")
-    return measure_documents([record["document"] for record in records], lengths, unit)
+    scale, lengths = measure_documents([record["document"] for record in records], lengths, unit)
+    return replace(scale, unit=scale.unit.replace("words", usual)), lengths
 
 
 def _length(value: Any, where: str) -> int:

@@ -417,7 +417,10 @@ def test_unit_of_lengths_is_the_label(tmp_path: Path) -> None:
     assert found.unit("t") == "characters"
     assert found.runs[0].translations("t")[0]["length"] == 15
     assert "characters per" not in result_tables.retention_table(found, "t").markdown()
-    assert "Scores by number of characters" in result_tables.lengths_table(found, "t").notes[0]
+    assert (
+        "Scores by length of the source sentence, in characters"
+        in result_tables.lengths_table(found, "t").notes[0]
+    )
 
 
 @pytest.mark.parametrize("length", [10**18, 10**400, -5, 3.7, "x", True, None])
@@ -537,8 +540,22 @@ def test_rows_are_joined_by_id_and_documents_by_paragraph(tmp_path: Path) -> Non
     lengths = [row["length"] for row in by_position.runs[0].translations("wmt")]
     assert lengths == [1, 2, 3] * 30
     assert by_position.unit("wmt") == "segments into the document"
+    assert "by position in the document" in result_tables.lengths_table(by_position, "wmt").title
     by_document = build_comparison(CompareConfig(**text, lengths="document"))
     assert {row["length"] for row in by_document.runs[0].translations("wmt")} == {36}
+
+
+def test_note_counts_what_select_leaves_out(tmp_path: Path) -> None:
+    text = released(tmp_path)
+    outputs = [json.loads(line) for line in (tmp_path / "mine.jsonl").open()]
+    french = [row for row in outputs if row["doc_id"].startswith("en-fr")]
+    text["systems"] |= {"french": write(tmp_path / "french.jsonl", french)}
+    found = build_comparison(CompareConfig(**text))
+    assert [run.label for run in found.runs] == ["mine"]
+    assert (
+        "select=doc_id=en-de*: 30 of 60 rows of the source. 1 output: 30 rows more, which are left out. "
+        "1 of 2 systems have none of these rows: french."
+    ) in found.notes["wmt"]
 
 
 def test_refuses_an_id_without_partner(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nmt.config.schema import PageConfig
+from nmt.evaluation.documents import dimension
 from nmt.evaluation.significance import FEWEST
 from nmt.report import result_tables
 from nmt.report.comparison import LEVEL, Comparison
@@ -114,6 +115,7 @@ def build_page(
             }
             for name in sets
         ],
+        by=dimension(comparison.unit(sets[0])) if sets else "length of the source sentence",
         fewest=FEWEST,
         level=LEVEL,
         training=result_tables.training_table(runs),

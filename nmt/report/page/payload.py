@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from nmt.config.schema import PageConfig
+from nmt.evaluation.documents import axis_title
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores.bleu import WIDTH, bleu
 from nmt.report.comparison import LEVEL, Comparison
@@ -70,6 +71,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
                 "title": set_title(name),
                 "caption": caption(comparison, name, "a score"),
                 "unit": comparison.unit(name),
+                "axis": axis_title(comparison.unit(name)),
                 "controls": sorted(
                     set(compared.loc[compared["set"] == name, ["name", "other"]].stack()),
                     key=groups.index,
@@ -107,8 +109,9 @@ def fitted_sentences(
     """Selects translations and at most `limit` alignments of each test set, evenly spaced by length.
 
     Returns:
-        Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems`
-        (the labels of the systems), `rows` (selected results of `_translations`), and `total` (the number of all rows).
+        Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems` (the
+        labels of the systems), `unit` (of length), `rows` (selected results of `_translations`), and `total` (the
+        number of all rows).
     """
     runs = {
         name: [
@@ -127,6 +130,7 @@ def fitted_sentences(
         kept = {row["id"] for row in (*chosen[name], *aligned[name])}
         translations[name] = {
             "systems": [run.label for run in runs[name]],
+            "unit": comparison.unit(name),
             "rows": [row for row in rows if row["id"] in kept],
             "total": len(rows),
         }

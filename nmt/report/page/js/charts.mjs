@@ -82,6 +82,7 @@ function lengthPanel({
   bands,
   zero,
   level,
+  unit,
   domain,
   width,
   height,
@@ -100,14 +101,14 @@ function lengthPanel({
   const ends = [number("value", title), number("low", "Low"), number("high", "High")];
   const tooltip = [
     { field: "series", title: "Run" },
-    { field: "bucket", title: "Words" },
+    { field: "bucket", title: unit },
     ...ends,
     { field: "note", title: "Interval" },
     { field: "sentences", title: "Sentences" },
   ];
   const along = [
     { field: "series", title: "Run" },
-    { field: "words", title: "Words", format: ".0f" },
+    { field: "words", title: unit, format: ".0f" },
     ...ends,
   ];
   const layer = [];
@@ -163,10 +164,10 @@ function lengthPanel({
 
 /** The chart over length: a score, below it the sentences per bucket, and below them `parts`, two scores side
  * by side. The line of the series `hovered` (a Vega signal) is thick; a grey line gets the text's colour. */
-export function lengthSpec({ counts, parts = [], words, width, theme, ...main }) {
+export function lengthSpec({ counts, parts = [], unit, axis, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
-  const shared = { caps: main.caps, names: main.names, look: main.look, bands: main.bands, domain, theme };
+  const shared = { caps: main.caps, names: main.names, look: main.look, bands: main.bands, unit, domain, theme };
   const end = { type: "quantitative", scale: { type: "log", domain, nice: false, clamp: true } };
   const bars = {
     width,
@@ -176,7 +177,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
       x: {
         ...end,
         field: "from",
-        axis: { ...lengthAxis(domain), title: words.includes(" ") ? words : `${words} per sentence` },
+        axis: { ...lengthAxis(domain), title: axis },
       },
     },
     layer: [
@@ -209,7 +210,7 @@ export function lengthSpec({ counts, parts = [], words, width, theme, ...main })
     lengthPanel({ ...shared, ...part, width: narrow ? width : width / 2 - 50, height: many ? 110 : 160 }),
   );
   return {
-    description: `${main.title} by number of ${words}, ${main.names.length} lines`,
+    description: `${main.title} by ${axis}, ${main.names.length} lines`,
     config: config(theme),
     params: [{ name: "hovered", value: "" }],
     spacing: 10,

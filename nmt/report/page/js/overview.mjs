@@ -126,7 +126,8 @@ export function startOverview(overview) {
       bands: bands.checked,
       width: chartWidth(element),
       theme: theme(),
-      words: `source ${overview.sets[set.value].unit}`,
+      unit: overview.sets[set.value].unit,
+      axis: overview.sets[set.value].axis,
     };
     byId("length-empty").hidden = names.length > 0;
     await draw(
@@ -207,7 +208,7 @@ export function startOverview(overview) {
   function significance() {
     const rows = ofSet(overview.differences).filter(({ score }) => score === tested.value);
     const labels = overview.runs.map(({ label }) => label).filter((label) => on.has(label));
-    matrix(rows, bucket, overview.scores[tested.value], overview.level, labels);
+    matrix(rows, bucket, overview.scores[tested.value], overview.level, labels, overview.sets[set.value].unit);
   }
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;

@@ -24,12 +24,12 @@ export const verdict = (delta, higherIsBetter) =>
 export const stars = (p) => (p === null ? "" : p < 0.001 ? "***" : p < 0.01 ? "**" : p < 0.05 ? "*" : "");
 
 /** Draws the matrix of the tests of a score in the selected bucket; `about` describes the score: {title,
- * digits, higher_is_better}. */
-export function matrix(rows, bucket, about, level, shown) {
+ * digits, higher_is_better}, and `unit` the lengths. */
+export function matrix(rows, bucket, about, level, shown, unit) {
   const buckets = [...new Set(rows.map((row) => row.bucket))];
   setOptions(
     bucket,
-    buckets.map((name) => [name, name === "all" ? "the whole set" : `${name} words`]),
+    buckets.map((name) => [name, name === "all" ? "the whole set" : `${name} ${unit}`]),
   );
   byId("significance-section").hidden = rows.length === 0;
   const found = pairs(rows.filter((row) => row.bucket === bucket.value));

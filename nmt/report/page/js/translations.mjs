@@ -87,7 +87,7 @@ export function startTranslations(translations, overview, explore) {
         "header",
         {},
         h("b", { text: `Sentence ${row.id}` }),
-        h("span", { text: `${row.length} words` }),
+        h("span", { text: `${row.length} ${set.unit}` }),
         explore.has(overview.set.value, row.id)
           ? h("button", { type: "button", class: "small", onclick: open, text: "Show alignment" })
           : null,
@@ -107,6 +107,7 @@ export function startTranslations(translations, overview, explore) {
     const set = translations[overview.set.value];
     byId("translations-section").hidden = !set;
     if (!set) return;
+    for (const unit of document.querySelectorAll("#translations-section .unit")) unit.textContent = set.unit;
     const columns = [...set.systems.keys()].filter((n) => overview.on.has(set.systems[n]));
     const [least, most] = [Number(controls.least.value) || 0, Number(controls.most.value) || Infinity];
     const found = chosen(set.rows, {

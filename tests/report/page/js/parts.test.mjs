@@ -233,7 +233,8 @@ test("in a specification, the text of users is only in data values and in domain
     bands: true,
     width: 300,
     theme,
-    words: "source words",
+    unit: "words",
+    axis: "length of the source sentence, in words",
   });
   // training cap, bands, dashed curves, curves, points, the name above the curve
   assert.equal(spec.vconcat[0].layer.length, 6);
