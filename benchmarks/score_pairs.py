@@ -1,12 +1,18 @@
 """Computes retention of scores and their paired differences in plain NumPy, and how often the intervals are right.
 
     python -m benchmarks.score_pairs table.tsv --short 10 --long 40 --against mqm
+    python -m benchmarks.score_pairs esa.tsv --scores esa bleu --short 15 --long 110 \\
+        --texts en-zh.txt en-zh.refA.txt en-zh.jsonl --systems rated/*.txt
     python -m benchmarks.score_pairs --coverage 300
 
 The table has a row per system and sentence: `system`, `seg`, `words`, optionally `document` and `domain`, and a
 column per score. `NAME:WORST` is a score with its worst value, and `NAME/words` a sum per word. The numbers are
 those of against.csv of `nmt.compare`, whose code is not used here (only the numbers that define the curve and the
 draws are the same).
+
+With --texts (source, reference, metadata with `docid` and `domain`), `seg_id` of the table is a line number, the
+table may have a row per rater, and the score `bleu` is computed from the words into which the package splits the
+output of --systems.
 
 --coverage draws test sets in which the metric alone falls with length, the systems alone, both, or neither, and
 prints the percentage of 95 % intervals that contain the true difference of the mean retentions.
@@ -15,10 +21,16 @@ prints the percentage of 95 % intervals that contain the true difference of the 
 from __future__ import annotations
 
 import argparse
+import json
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
+
+from nmt.text.lines import read_lines
+from nmt.text.tokenise import count_words, tokeniser
 
 WIDTH, SEED, RESAMPLES = 0.15, 12345, 1000
 SHORT, LONG = 10, 50
@@ -80,6 +92,62 @@ def ratios(
     return (long - worst) / (short - worst)
 
 
+def counts_of_bleu(hypothesis: list[str], reference: list[str]) -> list[int]:
+    """Returns the matches and the numbers of n-grams (n = 1 to 4), and both lengths."""
+    found = []
+    for n in range(1, 5):
+        ours, theirs = (
+            Counter(zip(*(words[start:] for start in range(n)), strict=False))
+            for words in (hypothesis, reference)
+        )
+        found += [(ours & theirs).total(), ours.total()]
+    return [*found, len(hypothesis), len(reference)]
+
+
+def ratios_of_bleu(
+    counts: np.ndarray, weights: list[np.ndarray], documents: np.ndarray, resamples: int = RESAMPLES
+) -> np.ndarray:
+    """Returns BLEU at the long length divided by BLEU at the short length: (1 + R, S).
+
+    Args:
+        counts: (N, S, 10) results of `counts_of_bleu`.
+    """
+    size = documents.max() + 1
+    draws = np.random.default_rng(SEED).integers(size, size=(resamples, size))
+    drawn = np.stack([np.ones(size), *(np.bincount(draw, minlength=size) for draw in draws)])
+    values = []
+    for each in weights:
+        sums = np.tensordot(drawn[:, documents] * each, counts, 1)  # (1 + R, S, 10)
+        precisions = sums[..., 0:8:2] / sums[..., 1:8:2]
+        penalty = np.minimum(0, 1 - sums[..., 9] / sums[..., 8])
+        values.append(np.exp(np.log(precisions).mean(axis=-1) + penalty))
+    short, long = values
+    return long / short
+
+
+def read_texts(table: pd.DataFrame, texts: list[Path], systems: list[Path]) -> pd.DataFrame:
+    """Averages the raters of a table, and adds words, documents, domains and the counts of BLEU."""
+    source, reference = (list(read_lines(path)) for path in texts[:2])
+    rows = [json.loads(line) for line in read_lines(texts[2])]
+    sentences = pd.DataFrame(
+        {
+            "seg_id": range(1, len(source) + 1),
+            "words": [count_words(line, False) for line in source],
+            "document": [row["docid"] for row in rows],
+            "domain": [row["domain"] for row in rows],
+        }
+    )
+    tokenise = tokeniser("zh").tokenise
+    references = [tokenise(line) for line in reference]
+    parts = []
+    for path in systems:
+        outputs = [tokenise(line) for line in read_lines(path)]
+        counts = map(counts_of_bleu, outputs, references)
+        parts.append(sentences.assign(system=path.stem, bleu=[*counts]))
+    means = table.drop(columns="rater").groupby(["system", "seg_id"], as_index=False).mean()
+    return pd.concat(parts).merge(means, how="left").rename(columns={"seg_id": "seg"})
+
+
 def interval(values: np.ndarray, documents: int | None) -> tuple[float, float]:
     """Returns the 95 % percentile interval, widened if documents were drawn (Hesterberg, 2015)."""
     tail = 0.025
@@ -112,6 +180,10 @@ def measure(table: pd.DataFrame, scores: list[str], against: str, ends: tuple[in
             column, _, per = score.partition(":")[0].partition("/")
             below = first[per].astype(float) if per else np.ones(len(words))
             worst = float(score.partition(":")[2] or 0)
+            if column == "bleu":
+                counts = np.array(wide[column].to_numpy().tolist(), dtype=float)
+                means[score] = ratios_of_bleu(counts, weights, documents).mean(axis=1)
+                continue
             values = wide[column].to_numpy(dtype=float)
             means[score] = ratios(values, below, weights, documents, worst).mean(axis=1)
         for name, values in means.items():
@@ -162,6 +234,8 @@ def main() -> None:
     parser.add_argument("--against", help="one of --scores, whose ratio is subtracted")
     parser.add_argument("--short", type=int, default=SHORT)
     parser.add_argument("--long", type=int, default=LONG)
+    parser.add_argument("--texts", type=Path, nargs=3, help="source, reference, metadata")
+    parser.add_argument("--systems", type=Path, nargs="+", help="outputs in Chinese; see above")
     parser.add_argument("--coverage", type=int, metavar="SETS")
     parser.add_argument("--sentences", type=int, default=600)
     parser.add_argument("--resamples", type=int, default=500)
@@ -170,6 +244,8 @@ def main() -> None:
         coverage(args.coverage, args.sentences, args.resamples)
         return
     table = pd.read_csv(args.table, sep="\t")
+    if args.texts:
+        table = read_texts(table, args.texts, args.systems)
     measure(table, args.scores, args.against or args.scores[0], (args.short, args.long))
 
 

@@ -39,6 +39,19 @@ def dimension(unit: str) -> str:
     return f"length of the {'document' if in_documents(unit) else 'source sentence'}"
 
 
+def at_length(length: float, unit: str) -> str:
+    """Names what has a length in a unit.
+
+    >>> at_length(3, UNITS[POSITION]), at_length(300, UNITS[DOCUMENT]), at_length(12, "words")
+    ('segment 3 of the document', 'documents of 300 words', '12 words')
+    """
+    if unit == UNITS[POSITION]:
+        return f"segment {length:.0f} of the document"
+    if in_documents(unit):
+        return f"documents of {length:.0f} {unit.partition(' ')[0]}"
+    return f"{length:.0f} {unit}"
+
+
 def axis_title(unit: str) -> str:
     """Names what is measured, and the unit.
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.changes import flatten
-from nmt.evaluation.documents import axis_title, dimension, in_documents
+from nmt.evaluation.documents import at_length, axis_title, dimension, in_documents
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
@@ -137,22 +137,41 @@ def cell_of(row: Any, digits: int) -> Cell:
     return number(row.value, 2 if plain else digits, row.low, row.high)
 
 
+def long_text(unit: str) -> str:
+    """Names the sentences whose retention is shown.
+
+    >>> long_text("words"), long_text("segments into the document")
+    ('long sentences', 'late segments')
+    """
+    if not in_documents(unit):
+        return "long sentences"
+    return "late segments" if dimension(unit).startswith("position") else "long documents"
+
+
 def retention_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of the retention of each score; empty if there is no curve."""
     frame = comparison.retention.query("set == @test_set and domain == ''")
     frame = with_cells(frame, comparison)
     cells = [cell_of(row, comparison.about[row.key]["digits"]) for row in frame.itertuples()]
-    frame = frame.assign(cell=cells, column=frame["statistic"].str.capitalize())
+    unit = comparison.unit(test_set)
+    columns = frame["statistic"]
+    if in_documents(unit):
+        for end in {*frame["from"], *frame["to"]}:
+            columns = columns.str.replace(f"at {end:.0f} {unit}", f"at {at_length(end, unit)}")
+    frame = frame.assign(cell=cells, column=columns.str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
+    called = (
+        f"the {dimension(unit)}, which is called length here" if in_documents(unit) else "length"
+    )
     notes = [
-        "Values of the curves over length. Retention: the distance from the worst value of the score at "
+        f"Values of the curves over {called}. Retention: the distance from the worst value of the score at "
         "the long length, divided by that at the short length. Error ratio: the score at the long length "
         "divided by that at the short length, if 0 is its best value; above 100 %, long sentences are worse. "
         "Retention at a constant error rate: that of simulated systems with the same score and the same "
         "error rate per word at every length. Excess retention: the first minus the second; if its "
         "interval is below 0, long sentences lose more than a "
         "constant error rate explains.",
-        f"Lost: the first length, in {comparison.unit(test_set)}, at which this share of the score at "
+        f"Lost: the first length, in {unit}, at which this share of the score at "
         "the short length is lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
     ]
@@ -164,7 +183,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             "a file are not computed for the simulated systems, whose errors are in tokens."
         )
     notes += [each for each in comparison.notes.get(test_set, []) if each.startswith(UNKNOWN)]
-    title = f"What long sentences keep, on {set_title(test_set)}"
+    title = f"What {long_text(unit)} keep, on {set_title(test_set)}"
     return Table(f"retention_{test_set}", title, table, notes)
 
 
@@ -187,7 +206,8 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
         "the whole set. Empty: too few sentences, or lengths closer than a factor of 2. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
     )
-    title = f"What long sentences keep, by domain, on {set_title(test_set)}"
+    kept = long_text(comparison.unit(test_set))
+    title = f"What {kept} keep, by domain, on {set_title(test_set)}"
     return Table(f"domains_{test_set}", title, table, [note])
 
 
@@ -242,7 +262,8 @@ def headline(comparison: Comparison, test_set: str) -> str:
             for row in rows.to_dict("records")
         ]
         kept[0] += " of its BLEU"
-        parts.append(f"From {first:.0f} to {last:.0f} {unit}, {'; '.join(kept)}.")
+        start = at_length(first, unit) if in_documents(unit) else f"{first:.0f}"
+        parts.append(f"From {start} to {at_length(last, unit)}, {'; '.join(kept)}.")
     compared = comparison.against.query("set == @test_set")
     if len(compared):
         domain = compared["domain"].max()  # adjusted, if there are domains

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.score_pairs import measure
+from benchmarks.score_pairs import counts_of_bleu, measure, ratios_of_bleu
 from nmt.config.commands import CompareConfig
+from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.report.comparison import build_comparison
 
 SCORES = {"human": {"better": "high", "worst": 0}, "mqm": {}}
@@ -55,3 +56,14 @@ def test_plain_numpy_gives_the_same_differences(
             assert of_plan.loc[(score, statistic)].tolist() == pytest.approx(
                 plain[plan, label], abs=1e-5
             )
+
+
+def test_plain_numpy_gives_the_same_bleu() -> None:
+    generator = np.random.default_rng(2)
+    pairs = [generator.choice(["a", "b", "c"], (2, 20)).tolist() for _ in range(30)]
+    counts = np.array([[counts_of_bleu(*pair)] for pair in pairs], dtype=float)
+    weights = [generator.random(30) for _ in range(2)]
+    [[ratio]] = ratios_of_bleu(counts, weights, np.arange(30), resamples=0)
+    statistics = np.array([sentence_statistics(*pair) for pair in pairs])
+    short, long = (bleu(each @ statistics) for each in weights)
+    assert 0 < ratio == pytest.approx(long / short)

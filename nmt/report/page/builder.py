@@ -77,6 +77,7 @@ def build_page(
         "alignments": alignments,
         "translations": translations,
     }
+    by = dimension(comparison.unit(sets[0]) if sets else "words")
     program = embed.program("main.mjs")
     library = embed.chart_library()
     digests = [hashlib.sha256(text.encode()).digest() for text in (program, library)]
@@ -97,7 +98,11 @@ def build_page(
         title=title or result_tables.names_of(comparison.groups),
         subtitle=counted(len(runs), "system")
         + (f" on {' and '.join(map(result_tables.set_title, sets))}" if sets else ""),
-        sections={key: name for key, name in SECTIONS.items() if not missing.get(key)},
+        sections={
+            key: name
+            for key, name in (SECTIONS | {"length": f"By {by.partition(' ')[0]}"}).items()
+            if not missing.get(key)
+        },
         gists=gists(comparison),
         alone=len(runs) == 1,
         stranger=all(run.external for run in runs),
@@ -115,7 +120,7 @@ def build_page(
             }
             for name in sets
         ],
-        by=dimension(comparison.unit(sets[0])) if sets else "length of the source sentence",
+        by=by,
         fewest=FEWEST,
         level=LEVEL,
         training=result_tables.training_table(runs),

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from nmt.config.schema import PageConfig
-from nmt.evaluation.documents import axis_title
+from nmt.evaluation.documents import at_length, axis_title
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores.bleu import WIDTH, bleu
 from nmt.report.comparison import LEVEL, Comparison
@@ -110,8 +110,8 @@ def fitted_sentences(
 
     Returns:
         Two dictionaries by test set. The first has selected results of `_aligned`. The second has `systems` (the
-        labels of the systems), `unit` (of length), `rows` (selected results of `_translations`), and `total` (the
-        number of all rows).
+        labels of the systems), `unit` (of length), `place` (the text for the length 0), `rows` (selected results of
+        `_translations`), and `total` (the number of all rows).
     """
     runs = {
         name: [
@@ -131,6 +131,7 @@ def fitted_sentences(
         translations[name] = {
             "systems": [run.label for run in runs[name]],
             "unit": comparison.unit(name),
+            "place": at_length(0, comparison.unit(name)),
             "rows": [row for row in rows if row["id"] in kept],
             "total": len(rows),
         }

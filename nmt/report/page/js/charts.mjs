@@ -167,7 +167,8 @@ function lengthPanel({
 export function lengthSpec({ counts, parts = [], unit, axis, width, theme, ...main }) {
   const starts = [...main.curves, ...counts].map((row) => row.words);
   const domain = [0.8 * Math.min(...starts), 1.05 * Math.max(...starts, ...counts.map((row) => row.end))];
-  const shared = { caps: main.caps, names: main.names, look: main.look, bands: main.bands, unit, domain, theme };
+  const { caps, names, look, bands } = main;
+  const shared = { caps, names, look, bands, unit, domain, theme };
   const end = { type: "quantitative", scale: { type: "log", domain, nice: false, clamp: true } };
   const bars = {
     width,

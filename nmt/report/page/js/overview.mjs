@@ -208,7 +208,8 @@ export function startOverview(overview) {
   function significance() {
     const rows = ofSet(overview.differences).filter(({ score }) => score === tested.value);
     const labels = overview.runs.map(({ label }) => label).filter((label) => on.has(label));
-    matrix(rows, bucket, overview.scores[tested.value], overview.level, labels, overview.sets[set.value].unit);
+    const { unit } = overview.sets[set.value];
+    matrix(rows, bucket, overview.scores[tested.value], overview.level, labels, unit);
   }
   function changed() {
     byId("run-count").textContent = `${on.size} of ${overview.runs.length} runs shown`;

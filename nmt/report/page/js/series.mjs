@@ -18,10 +18,12 @@ export const caps = (overview, on) => [
   ...new Set(overview.runs.filter((run) => on.has(run.label) && run.cap).map((run) => run.cap)),
 ];
 
-/** Adds a bucket's `end` (if open, 1.2 times its start) and its middle `words`, the position on the axis. */
+/** Adds a bucket's `end` (if open, 1.2 times its start) and its middle `words`, the position on the axis.
+ * A bucket of a single length gets a width. */
 function placed(bucket) {
   const end = bucket.to ?? 1.2 * bucket.from;
-  return { ...bucket, end, words: (bucket.from + end) / 2 };
+  const margin = bucket.from === end ? 0.1 * end : 0;
+  return { ...bucket, from: bucket.from - margin, end: end + margin, words: (bucket.from + end) / 2 };
 }
 
 const groupOf = (overview) =>

@@ -87,7 +87,7 @@ export function startTranslations(translations, overview, explore) {
         "header",
         {},
         h("b", { text: `Sentence ${row.id}` }),
-        h("span", { text: `${row.length} ${set.unit}` }),
+        h("span", { text: set.place.replace("0", row.length) }),
         explore.has(overview.set.value, row.id)
           ? h("button", { type: "button", class: "small", onclick: open, text: "Show alignment" })
           : null,
