@@ -10,6 +10,7 @@ damage and system:
 - `BLEU`: BLEU of the found segments minus BLEU of the true ones (documents joined; in points)
 - `retention`: the same for retention from --short to --long words, in points
 - `position`: largest difference of BLEU at a position in the document (with at least 30 segments)
+- `late`: the difference of retention by position, from the first segment to the long position of `nmt compare`
 
 Damages: none; 5 % of the segments dropped; the last third of every fifth document lost; 5 % of the segments
 written twice. In the others, a segment is a line: 5 % of the line ends lost (merged); 5 % of the segments
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.evaluation.documents import cut
+from nmt.evaluation.documents import POSITION, cut, measure_documents
 from nmt.evaluation.length_curve import kernel
 from nmt.evaluation.records import bleu_statistics
 from nmt.evaluation.scores.bleu import bleu
@@ -87,6 +88,8 @@ def main() -> None:
     order = [n for own in documents for n in own]
     lengths = np.array([count_words(source[n], False) for n in order])
     weights = kernel(lengths, [args.short, args.long], fewest=0).weights
+    scale, places = measure_documents([str(names[n]) for n in order], lengths.tolist(), POSITION)
+    late = kernel(places, [scale.short, scale.long], fewest=0).weights
     tokenise = tokeniser(args.reference.suffix[1:]).tokenise
     tokens = {n: tokenise(reference[n]) for n in order}
     known: dict[tuple[int, str], list[int]] = {}
@@ -96,7 +99,11 @@ def main() -> None:
             known[n, text] = bleu_statistics({"reference": tokens[n]}, tokenise(text))
         return known[n, text]
 
-    print("damage,system,boundaries,BLEU,retention,position")
+    def error_of_retention(statistics: np.ndarray, weights: np.ndarray) -> float:
+        by_length = bleu(weights @ statistics)
+        return float(np.diff(100 * by_length[:, 1] / by_length[:, 0])[0])
+
+    print("damage,system,boundaries,BLEU,retention,position,late")
     for path in args.systems:
         output = [" ".join(line.split()) for line in read_lines(path)]
         known.clear()
@@ -113,15 +120,14 @@ def main() -> None:
                 for table, texts in zip(tables, (true, found), strict=True):
                     table += [statistics(n, part) for n, part in zip(own, texts, strict=True)]
             both = np.array(tables, dtype=float)
-            by_length = bleu(weights @ both)
             score = np.diff(bleu(both.sum(axis=1)))[0]
-            retention = np.diff(100 * by_length[:, 1] / by_length[:, 0])[0]
             by_position = [
                 np.diff(bleu(both[:, positions == n].sum(axis=1)))[0]
                 for n in range(positions.max() + 1)
                 if (positions == n).sum() >= 30
             ]
-            numbers = 100 * right / total, score, retention, max(by_position, key=abs)
+            retention, of_late = (error_of_retention(both, each) for each in (weights, late))
+            numbers = 100 * right / total, score, retention, max(by_position, key=abs), of_late
             shown = ",".join(f"{number:.2f}" for number in numbers)
             print(f"{damage},{path.name.partition('.')[0]},{shown}", flush=True)
 

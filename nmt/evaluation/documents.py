@@ -52,6 +52,18 @@ def at_length(length: float, unit: str) -> str:
     return f"{length:.0f} {unit}"
 
 
+def short_and_long(unit: str) -> tuple[str, str]:
+    """Names the texts at both ends of a scale.
+
+    >>> short_and_long("words"), short_and_long(UNITS[POSITION])
+    (('short sentences', 'long sentences'), ('early segments', 'late segments'))
+    """
+    if unit == UNITS[POSITION]:
+        return "early segments", "late segments"
+    noun = "documents" if in_documents(unit) else "sentences"
+    return f"short {noun}", f"long {noun}"
+
+
 def axis_title(unit: str) -> str:
     """Names what is measured, and the unit.
 

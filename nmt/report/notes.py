@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmt.evaluation import significance
-from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU
+from nmt.evaluation.documents import FEWEST_WORDS, RELIABLE_BLEU, short_and_long
 from nmt.evaluation.domains import (
     adjusted_kernel,
     comparable_domains,
@@ -195,6 +195,7 @@ def retention_notes(
     Args:
         rows: the rows of retention over all sentences.
     """
+    short, long = short_and_long(part.scale.unit)
     missing: dict[tuple[str, str], list[str]] = {}  # title of the score, and the reason -> groups
     notes = []
     for key, score in part.compared.items():
@@ -215,8 +216,8 @@ def retention_notes(
                 ]
                 beside = f" (its score is {', '.join(shares)})" if shares else ""
                 notes.append(
-                    f"{name}: retention of {score.title} above {SHORT_END_FAILS:.0%}: short sentences fail"
-                    f"{beside}. This is no strength at long ones."
+                    f"{name}: retention of {score.title} above {SHORT_END_FAILS:.0%}: {short} fail{beside}. "
+                    f"This is no strength of {long}."
                 )
     for (title, reason), names in missing.items():
         everyone = len(names) == len(part.groups) and not reason.startswith("fewer")

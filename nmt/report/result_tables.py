@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from nmt.config.changes import flatten
-from nmt.evaluation.documents import at_length, axis_title, dimension, in_documents
+from nmt.evaluation.documents import at_length, axis_title, dimension, in_documents, short_and_long
 from nmt.evaluation.scores import REGISTERED
 from nmt.evaluation.scores_csv import COLUMNS
 from nmt.report.comparison import LEVEL, Comparison
@@ -137,17 +137,6 @@ def cell_of(row: Any, digits: int) -> Cell:
     return number(row.value, 2 if plain else digits, row.low, row.high)
 
 
-def long_text(unit: str) -> str:
-    """Names the sentences whose retention is shown.
-
-    >>> long_text("words"), long_text("segments into the document")
-    ('long sentences', 'late segments')
-    """
-    if not in_documents(unit):
-        return "long sentences"
-    return "late segments" if dimension(unit).startswith("position") else "long documents"
-
-
 def retention_table(comparison: Comparison, test_set: str) -> Table:
     """Makes a table of the retention of each score; empty if there is no curve."""
     frame = comparison.retention.query("set == @test_set and domain == ''")
@@ -160,17 +149,17 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             columns = columns.str.replace(f"at {end:.0f} {unit}", f"at {at_length(end, unit)}")
     frame = frame.assign(cell=cells, column=columns.str.capitalize())
     table = pivot(frame, {"name": "Runs", "title": "Score"}, "column")
+    _, long = short_and_long(unit)
     called = (
         f"the {dimension(unit)}, which is called length here" if in_documents(unit) else "length"
     )
     notes = [
         f"Values of the curves over {called}. Retention: the distance from the worst value of the score at "
         "the long length, divided by that at the short length. Error ratio: the score at the long length "
-        "divided by that at the short length, if 0 is its best value; above 100 %, long sentences are worse. "
+        f"divided by that at the short length, if 0 is its best value; above 100 %, {long} are worse. "
         "Retention at a constant error rate: that of simulated systems with the same score and the same "
         "error rate per word at every length. Excess retention: the first minus the second; if its "
-        "interval is below 0, long sentences lose more than a "
-        "constant error rate explains.",
+        f"interval is below 0, {long} lose more than a constant error rate explains.",
         f"Lost: the first length, in {unit}, at which this share of the score at "
         "the short length is lost; > means: not reached within the curve. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}.",
@@ -183,7 +172,7 @@ def retention_table(comparison: Comparison, test_set: str) -> Table:
             "a file are not computed for the simulated systems, whose errors are in tokens."
         )
     notes += [each for each in comparison.notes.get(test_set, []) if each.startswith(UNKNOWN)]
-    title = f"What {long_text(unit)} keep, on {set_title(test_set)}"
+    title = f"What {long} keep, on {set_title(test_set)}"
     return Table(f"retention_{test_set}", title, table, notes)
 
 
@@ -206,8 +195,8 @@ def domains_table(comparison: Comparison, test_set: str) -> Table:
         "the whole set. Empty: too few sentences, or lengths closer than a factor of 2. "
         f"Intervals: {LEVEL}, bootstrap over {resampled_words(frame)}."
     )
-    kept = long_text(comparison.unit(test_set))
-    title = f"What {kept} keep, by domain, on {set_title(test_set)}"
+    _, long = short_and_long(comparison.unit(test_set))
+    title = f"What {long} keep, by domain, on {set_title(test_set)}"
     return Table(f"domains_{test_set}", title, table, [note])
 
 

@@ -192,11 +192,11 @@ def add_scores(scores: Sequence[FromFile], runs: Sequence[FinishedRun]) -> None:
             systems = score.values["system"]
             others = systems[~systems.isin(pd.concat(own.values())["system"])].unique()
             lacking = [label for label, rows in own.items() if rows.empty]
-            parts = [
-                f"its file also scores {', '.join(map(str, others))}, which are not compared"
-            ] * bool(len(others))
-            parts += [f"it has no rows for {', '.join(lacking)}"] * bool(lacking)
-            score.notes += [f"{score.title}: {'; '.join(parts)}."] if parts else []
+            if len(others):
+                names = ", ".join(map(str, others))
+                score.notes.append(f"{score.title}: its file also scores {names}, not compared.")
+            if lacking:
+                score.notes.append(f"{score.title}: no rows for {', '.join(lacking)}.")
 
 
 def plain_name(system: Any) -> str:
