@@ -181,7 +181,7 @@ def spearman(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float
     """
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return math.nan, math.nan, math.nan
-    value = pd.Series(first).corr(pd.Series(second), method="spearman")
+    value = float(pd.Series(first).corr(pd.Series(second), method="spearman"))
     size = len(first)
     largest = 1 - 6 / (size * (size**2 - 1))  # half a swap of neighbours from a perfect correlation
     margin = math.sqrt((1 + value**2 / 2) / (size - 3)) * float(ndtri((1 + CONFIDENCE) / 2))
