@@ -82,13 +82,21 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        self.limits = []  # per order: hashes of n-grams, and their largest counts in a reference
+        # Per order: hashes of the n-grams, their largest counts in a reference, and their sentence indices
+        self.limits = []
         for order in range(ORDERS):
-            grams, counts, _ = zip(*(self._ngrams(*text, order) for text in texts), strict=True)
-            known, indices = np.unique(np.concatenate(grams), return_inverse=True)
-            limits = np.zeros(len(known), dtype=np.int64)
-            np.maximum.at(limits, indices, np.concatenate(counts))
-            self.limits.append((known, limits))
+            found = [self._ngrams(*text, order) for text in texts]
+            known, first, indices = np.unique(
+                np.concatenate([grams for grams, _ in found]),
+                return_index=True,
+                return_inverse=True,
+            )
+            ends = np.cumsum([len(grams) for grams, _ in found])[:-1]
+            counts = [
+                np.bincount(of_text, minlength=len(known)) for of_text in np.split(indices, ends)
+            ]
+            places = np.concatenate([place for _, place in found])[first]
+            self.limits.append((known, np.max(counts, axis=0), places))
 
     def draw(self, seed: int) -> None:
         """Draws a replacement and three uniform numbers per word, and one uniform number per sentence."""
@@ -123,11 +131,14 @@ class References:
         Each row equals the result of `nmt.evaluation.scores.bleu.sentence_statistics`.
         """
         table = np.zeros((self.sentences, 2 * ORDERS + 2), dtype=np.int64)
-        for order, (known, limits) in enumerate(self.limits):
-            grams, counts, place = self._ngrams(words, sentence, order)
-            _, own, indices = np.intersect1d(grams, known, assume_unique=True, return_indices=True)
-            np.add.at(table[:, order], place[own], np.minimum(counts[own], limits[indices]))
-            np.add.at(table[:, ORDERS + order], place, counts)
+        for order, (known, limits, places) in enumerate(self.limits):
+            grams, own = self._ngrams(words, sentence, order)
+            table[:, ORDERS + order] = np.bincount(own, minlength=self.sentences)
+            if len(known):
+                indices = np.minimum(np.searchsorted(known, grams), len(known) - 1)
+                counts = np.bincount(indices[known[indices] == grams], minlength=len(known))
+                correct = np.minimum(counts, limits)
+                table[:, order] = np.bincount(places, correct, minlength=self.sentences)
         written = np.bincount(sentence, minlength=self.sentences)
         table[:, HYPOTHESIS_LENGTH] = written
         # Choose the closest reference length. If two are equally close, choose the shorter one.
@@ -138,15 +149,14 @@ class References:
 
     def _ngrams(
         self, words: np.ndarray, sentence: np.ndarray, order: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns hashes of the n-grams of `order` + 1 words, their counts, and their sentence indices."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns hashes of all n-grams of `order` + 1 words, which differ by sentence, and their sentence indices."""
         count = max(len(words) - order, 0)
         inside = sentence[:count] == sentence[len(sentence) - count :]
         grams = self.salts[sentence[:count]]
         for index in range(order + 1):
             grams = grams + self.keys[index, words[index : index + count]]
-        unique, first, counts = np.unique(grams[inside], return_index=True, return_counts=True)
-        return unique, counts, sentence[:count][inside][first]
+        return grams[inside], sentence[:count][inside]
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:
