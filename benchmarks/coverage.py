@@ -221,7 +221,13 @@ def curve_of(
         return np.mean([of.influence(each, BLEU.combine, documents) for each in tables], axis=0)
 
     values = np.stack([BLEU.curve(of.sums(table, resamples, documents)) for table in tables])
-    return Curve(of, [values], documents=count_documents(documents), influence=influence)
+    return Curve(
+        of,
+        [values],
+        documents=count_documents(documents),
+        influence=influence,
+        shares=of.shares(documents),
+    )
 
 
 LENGTHS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {

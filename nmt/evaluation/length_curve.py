@@ -137,6 +137,12 @@ class Kernel:
         terms = self.weights.T * (table @ gradient.T)
         return terms if documents is None else sums_by_document(terms, documents)
 
+    def shares(self, documents: np.ndarray | None) -> np.ndarray | None:
+        """Returns the share (D, G) of each document in the weights at each length; None if documents are unknown."""
+        if documents is None:
+            return None
+        return sums_by_document((self.weights / self.weights.sum(axis=1)[:, None]).T, documents)
+
 
 def kernel(
     lengths: Sequence[int] | np.ndarray,
@@ -200,6 +206,7 @@ class Curve:
     worst: float | None = 0.0  # `Score.worst`
     # returns the influence (U, G) of each sentence or document on the value at each length
     influence: Callable[[], Any] = lambda: None
+    shares: np.ndarray | None = None  # (D, G) `Kernel.shares`; None if sentences were resampled
 
     @property
     def lengths(self) -> np.ndarray:
@@ -298,7 +305,9 @@ class ComparedCurve(Curve):
       resample of the sentences is divided by its own standard error, which is computed from the influence of each
       sentence (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). Resamples of few documents would make
       the band too wide. So the influence of each document gets a random sign instead (wild bootstrap; Cameron,
-      Gelbach and Miller, 2008). This is exact if the systems are equal and their errors symmetric.
+      Gelbach and Miller, 2008), as if some documents swapped their translations by the two systems. A document
+      with a large share of the words at a length pulls the difference towards its own. So the standard error
+      of such a resample comes from the influences minus the document's share of their sum.
     - What the seeds contribute beyond it (`Estimate.error_of_seeds`). A better seed is better at most lengths, so
       this part has the quantile of Student's t at a single length. The first part may be too small by chance.
       The quantile of its largest deviation allows for that, so this part must not make up for it again.
@@ -308,10 +317,10 @@ class ComparedCurve(Curve):
         resamples = self.samples[0].shape[1] - 1
         unknown = np.full_like(self.score, np.nan)
         terms = self.influence() if resamples else unknown[:0]
-        if len(terms) < 2:
+        if len(terms) < 3:  # the signs of two documents have no standard error
             return unknown, unknown
-        quantile = self._largest_deviation(terms[:, np.isfinite(self.score)])
-        if not np.isfinite(quantile):  # two documents
+        quantile = self._largest_deviation(terms, np.isfinite(self.score))
+        if not np.isfinite(quantile):
             return unknown, unknown
         of_runs, of_seeds, df = np.array(
             [(each.error_of_runs, each.error_of_seeds, each.df_of_seeds) for each in self.estimates]
@@ -319,26 +328,32 @@ class ComparedCurve(Curve):
         widths = np.hypot(quantile * of_runs, stdtrit(df, (1 + CONFIDENCE) / 2) * of_seeds)
         return self.score - widths, self.score + widths
 
-    def _largest_deviation(self, terms: np.ndarray) -> float:
+    def _largest_deviation(self, terms: np.ndarray, known: np.ndarray) -> float:
         """Returns the quantile of the largest deviation over all lengths, in standard errors.
 
         Args:
-            terms: influence (U, G) of U sentences or documents, at lengths where the curve has a value.
+            terms: influence (U, G) of U sentences or documents.
+            known: (G,) whether the curve has a value at a length.
         """
         size = len(terms)
-        terms = terms - terms.mean(axis=0)
+        terms = (terms - terms.mean(axis=0))[:, known]
         squares = (terms**2).sum(axis=0)
         resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
         if self.documents is None:
-            known = np.isfinite(self.score)
             deviations = resampled[:, known] - self.score[known]
             sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
             total, of_resample = np.split(sums, 2, axis=1)
             variances = of_resample - total**2 / size
         else:
-            deviations = signed_sums(terms, len(resampled))
-            variances = (squares - deviations**2 / size) * size / (size - 1)
-        # It is 0 where all terms are equal, such as those of two documents.
+            assert self.shares is not None
+            shares = self.shares[:, known]
+            sums = signed_sums(np.concatenate([terms, shares * terms], axis=1), len(resampled))
+            deviations, of_shares = np.split(sums, 2, axis=1)
+            # The sum of (signed term - share * deviation)^2
+            variances = squares + deviations**2 * (shares**2).sum(axis=0)
+            variances -= 2 * deviations * of_shares
+            variances *= size / (size - 1)
+        # It is 0 where each signed term is its document's share of their sum.
         variances[variances < 1e-9 * squares] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             largest = np.nanmax(np.abs(deviations) / np.sqrt(variances), axis=1, initial=0.0)
@@ -388,10 +403,14 @@ def length_curves(
                     count = runs[0].resamples if resamples is None else resamples
                     known[place] = of_length.sums(table, count, common.documents)
                 values.append((score.curve if masked else score.combine)(known[place]))
-            influence = cache(partial(_mean_influence, of_length, of_group, score, common))
-            drawn = count_documents(common.documents)
             curves[key][name] = Curve(
-                of_length, [np.stack(values)], common.ids, drawn, score.worst, influence
+                of_length,
+                [np.stack(values)],
+                common.ids,
+                count_documents(common.documents),
+                score.worst,
+                cache(partial(_mean_influence, of_length, of_group, score, common)),
+                of_length.shares(common.documents),
             )
     return curves
 
@@ -425,6 +444,7 @@ def difference(first: Curve, second: Curve) -> ComparedCurve:
         first.ids,
         first.documents,
         influence=lambda: first.influence() - second.influence(),
+        shares=first.shares,
     )
 
 
@@ -440,7 +460,14 @@ def ratio(first: Curve, second: Curve) -> ComparedCurve:
         return (first.influence() - quotient[0] * second.influence()) / base[0]
 
     samples = [a / base, quotient * b / base - quotient]
-    return ComparedCurve(first.kernel, samples, first.ids, first.documents, influence=influence)
+    return ComparedCurve(
+        first.kernel,
+        samples,
+        first.ids,
+        first.documents,
+        influence=influence,
+        shares=first.shares,
+    )
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:

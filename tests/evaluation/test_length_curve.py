@@ -203,9 +203,12 @@ def test_band_of_a_difference_equals_a_loop_over_sentences():
 
 
 def test_band_of_a_difference_equals_a_loop_over_documents():
-    """Each loop gives the documents random signs, and divides the sum at each length by its own standard error."""
+    """Each loop gives the documents random signs, and divides the sum at each length by its own standard error.
+
+    The signed terms are as good as a difference of two systems, so each document differs from its share of it.
+    """
     draw = np.random.default_rng(5)
-    documents = np.repeat(np.arange(12), 15)
+    documents = np.repeat(np.arange(12), [2, 5, 40, *[15] * 9])
     lengths = draw.integers(8, 40, len(documents))
     nll = draw.normal(3, 1, (2, 12))[:, documents] * lengths + draw.normal(0, 3, (2, len(lengths)))
     band = band_of_nll(lengths, nll, 40, documents)
@@ -214,16 +217,16 @@ def test_band_of_a_difference_equals_a_loop_over_documents():
     above, words = weights * (nll[0] - nll[1]), weights * lengths
     score = above.sum(axis=1) / words.sum(axis=1)
     influence = (above - score[:, None] * words) / words.sum(axis=1)[:, None]
-    above, words, influence = (
+    above, words, influence, shares = (
         np.stack([each[:, documents == number].sum(axis=1) for number in range(12)])
-        for each in (above, words, influence)
+        for each in (above, words, influence, weights / weights.sum(axis=1, keepdims=True))
     )
     picks = np.random.default_rng(SEED).integers(12, size=(40, 12))
     found = [above[each].sum(axis=0) / words[each].sum(axis=0) for each in picks]
     largest = []
     for bits in np.random.default_rng(SEED).integers(2, size=(40, 12), dtype=np.int8):
         terms = influence * np.where(bits, 1, -1)[:, None]
-        error = np.sqrt(12 * terms.var(axis=0, ddof=1))
+        error = np.sqrt(12 / 11 * ((terms - shares * terms.sum(axis=0)) ** 2).sum(axis=0))
         largest.append(np.max(np.abs(terms.sum(axis=0)) / error))
     width = np.quantile(largest, 0.95) * np.std(found, axis=0, ddof=1) * (12 / 11) ** 0.5
     np.testing.assert_allclose(band, [score - width, score + width], rtol=1e-5)
@@ -271,10 +274,31 @@ def test_band_over_seeds_is_at_least_as_wide_as_the_interval():
     assert half_width(fixed) == pytest.approx(stats.t.ppf(0.975, 2) / 3**0.5)
 
 
+@pytest.mark.parametrize(("compare", "other"), [(difference, 0.0), (ratio, 1.0)])
+def test_band_of_three_documents_that_differ_in_size(compare, other):
+    """The terms 1, 1 and 2 of the same sign sum to 4, of which the documents' shares are 0.8, 1.2 and 2."""
+    curve = constructed(0, influence=np.array([1.0, 1, -2]))
+    curve = replace(curve, documents=3, shares=np.array([[0.2], [0.3], [0.5]]))
+    variance = (1 - 0.8) ** 2 + (1 - 1.2) ** 2 + (2 - 2) ** 2
+    of_resamples = 100 / 99  # 50 resamples are higher by 1, and 50 are lower
+    fixed = replace(
+        curve, samples=[np.full((1, 101, 1), other)], influence=lambda: np.zeros((3, 1))
+    )
+    low, high = compare(curve, fixed).band()
+    assert (high - low) / 2 == pytest.approx((4**2 / variance * of_resamples) ** 0.5)
+
+
+def test_shares_of_documents_are_those_of_the_weights():
+    of = Kernel(np.array([10.0, 20]), np.array([[1.0, 1, 2], [3, 5, 0]]), np.array([40.0, 40]))
+    np.testing.assert_allclose(of.shares(np.array([1, 0, 1])), [[1 / 4, 5 / 8], [3 / 4, 3 / 8]])
+    assert of.shares(None) is None
+
+
 @pytest.mark.parametrize("documents", [1, 2])
 def test_one_or_two_documents_have_no_band(documents):
     curve = constructed(0, influence=np.array([1.0, -1.0])[:documents])
-    assert np.isnan(half_width(replace(curve, documents=documents)))
+    shares = np.array([[0.6], [0.4]])[:documents]
+    assert np.isnan(half_width(replace(curve, documents=documents, shares=shares)))
 
 
 def of_seeds(*shares):
