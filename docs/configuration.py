@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,11 @@ differs from the stored run; the message names the keys to type instead. `callba
 `resume` and `ckpt_path` cannot change `experiment` and `regime`. `nmt.evaluate`, `nmt.translate` and `nmt.score`
 accept only the keys and sections listed under their names.
 """
+# Interpolations, and what a reader sees instead
+READABLE = {
+    r"'\$\{by_experiment:\$\{experiment\},\{other:(\w+),(\w+):(\w+)\}\}'": r"\1 (\2: \3)",
+    r"'\$\{wandb_offline:.*?\}\}'": "true unless WANDB_MODE=online",
+}
 INSIDE = "\n".join(
     f"These arguments of `trainer` have the effect *{effect}*: "
     f"{', '.join(f'`{name}`' for name, each in TRAINER_EFFECTS.items() if each == effect)}."
@@ -134,6 +140,8 @@ def _keys(
     for path, default, entry in rows:
         plain = OmegaConf.to_container(default) if OmegaConf.is_config(default) else default
         text = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=10**6)
+        for interpolation, words in READABLE.items():
+            text = re.sub(interpolation, words, text)
         shown = f"`{text.removesuffix('...' + chr(10)).strip()}`"
         meaning = entry.metadata["meaning"].replace("<", "\\<")
         shown = "must be given" if plain == MISSING else shown
