@@ -189,6 +189,7 @@ def simulated_retention(run):
     return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
 
 
+@pytest.mark.slow
 def test_statistics_equal_sacrebleu(decide, runs):
     def mean(name, lengths):
         return np.mean([corpus_bleu(run, lengths) for run in runs if run.label.startswith(name)])

@@ -51,7 +51,10 @@ class TestCompare:
         assert ended.code == 0, ended.err
         drawn = program.folder / "drawn/figures"
         assert list(drawn.glob("*-bleu-by-length.pdf"))
-        assert "How BLEU depends on the length of the source sentence" in (drawn / "captions.txt").read_text()
+        assert (
+            "How BLEU depends on the length of the source sentence"
+            in (drawn / "captions.txt").read_text()
+        )
 
     @pytest.mark.slow
     def test_runs_on_different_text_are_not_compared(self, program, rnnsearch, rnnencdec):

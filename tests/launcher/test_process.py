@@ -136,6 +136,7 @@ def test_jobs_run_in_order(app):
     assert f"{advice} hydra.sweep.dir=s\n" in output
 
 
+@pytest.mark.slow
 def test_values_reach_the_jobs_as_typed(app):
     awkward = "a, b='c' \"d\" \\e {f} [g] $h #i é : ( % ;"
     quoted = "'" + awkward.replace("'", "\\'") + "'"

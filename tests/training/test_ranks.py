@@ -86,9 +86,10 @@ def test_signal_ends_a_rank_that_waits_for_others(tmp_path):
     ("program", "problem"),
     [
         ("sh -c 'exit 3'", "failed (exit code 3)"),
-        pytest.param("sh -c 'kill -9 $$'", "stopped by SIGKILL", marks=pytest.mark.slow),
+        ("sh -c 'kill -9 $$'", "stopped by SIGKILL"),
     ],
 )
+@pytest.mark.slow
 def test_failed_rank_ends_the_others(tmp_path, program, problem):
     ended = launch(tmp_path / "runs", program).wait()
     assert ended.code == 1
