@@ -129,6 +129,7 @@ class TestTrain:
         assert ended.code == 0, ended.err
         assert results(program.folder / "tested")["initial_checkpoint"] == before
 
+    @pytest.mark.slow
     def test_dictionary_of_unknown_words_is_stored_if_it_is_used(self, program, rnnsearch):
         def stored(folder):
             return torch.load(folder / "checkpoints/best.ckpt", weights_only=True)["nmt"]
@@ -249,6 +250,7 @@ class TestTrain:
         assert "valid/bleu" in ended.err.splitlines()[-1]
         assert not (program.folder / "typo/checkpoints").exists()  # fails before the first update
 
+    @pytest.mark.slow
     def test_best_of_several_kept_checkpoints_is_named_best(self, program):
         typed = ("callbacks.best.save_top_k=2", "optimizer.lr=0.05", "schedule=constant")
         steps = ("trainer.max_steps=12", "trainer.val_check_interval=2", "data.valid.pairs=6")

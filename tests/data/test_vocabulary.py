@@ -34,6 +34,7 @@ def test_words_spelt_like_special_symbols_are_ordinary() -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(WORDS)
+@pytest.mark.slow
 def test_decode_restores_known_words(tokens: list[str]) -> None:
     vocabulary = WordVocabulary(rank_words([" ".join(tokens)]))
     assert len(vocabulary) == 2 + len(set(tokens))

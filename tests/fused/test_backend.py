@@ -58,6 +58,7 @@ def launched(on_cpu, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_copies_of_a_network_keep_its_setting_of_kernels(launched):
     """Copies of a network keep its setting of `kernels`. A network in float64 uses no kernels."""
     ways = (True, False, True)
@@ -212,6 +213,7 @@ def test_probe_detects_a_wrong_kernel(name, place, wrong):
         probe.probe(torch.device("cpu"))
 
 
+@pytest.mark.slow
 def test_training_continues_without_a_wrong_kernel(wrong, goes_on, on_cpu):
     wrong("compute_gates", 1)
     goes_on("with Additive is off")

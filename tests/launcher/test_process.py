@@ -169,6 +169,7 @@ def test_hydras_own_options_reach_the_jobs(app):
     assert (app.folder / "s/deep/0.01/named.log").exists()
 
 
+@pytest.mark.slow
 def test_failed_and_refused_jobs_do_not_stop_others(app):
     code, output = app.sweep(SWEEP, "exit=3,0,2", "seed=5")
     assert code == 1
@@ -197,6 +198,7 @@ def test_search_continues_after_a_failed_trial(app):
     assert (best["best_params"], best["best_value"]) == ({"exit": 0}, 1.0)
 
 
+@pytest.mark.slow
 def test_repeated_sweep_skips_finished_jobs_and_resumes_others(app):
     assert app.sweep(SWEEP, "seed=1", "exit=0,3")[0] == 1
     before = app.results()

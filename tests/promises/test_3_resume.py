@@ -168,6 +168,7 @@ def test_signal_ends_a_run_at_any_moment_without_a_traceback(tmp_path, number, p
     assert not list(tmp_path.glob("**/results.json"))
 
 
+@pytest.mark.slow
 def test_full_disk_keeps_the_last_checkpoint(whole):
     folder = whole.parent / "full"
     full = f"OSError({errno.ENOSPC}, 'No space left on device')"

@@ -41,7 +41,8 @@ def one(tmp_path_factory):
     return folder, train(folder, 1)
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks_give_the_results_of_one_device(one, ranks):
     folder, alone = one
     together = train(folder.parent / str(ranks), ranks)

@@ -97,6 +97,7 @@ def test_tensorboard_gets_scores_curves_and_figures(finished: Any, tmp_path: Pat
     assert {f"figures/{figures[0].stem}", "valid/alignment/1", "valid/alignment/2"} <= {*images}
 
 
+@pytest.mark.slow
 def test_wandb_gets_curves_tables_figures_and_page(
     finished: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
