@@ -179,7 +179,9 @@ def add_claims(study: str, path: Path, folders: Sequence[Path], records: Path = 
     pairs = [(*item, row) for item, row in zip(file.claims.items(), decided, strict=True)]
     pairs = [(key, claim, row) for key, claim, row in pairs if "estimate" in row]
     runs = " ".join(map(str, folders))
-    command = f"python -m benchmarks.records --claims {path} --runs {runs}"
+    own = path.resolve().is_relative_to(DOCS.parent)
+    shown = path.resolve().relative_to(DOCS.parent) if own else path.name
+    command = f"python -m benchmarks.records --claims {shown} --runs {runs}"
     rows = []
     for key, claim, row in pairs:
         estimate = row["estimate"]

@@ -54,8 +54,9 @@ TEXT = pa.schema(
     + [(name, pa.int32()) for name in WORDS]
     + [("alignment", pa.string()), ("target_text", pa.string())]
 )
-_function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 PAIRS = pa.schema([*TEXT, *(pa.field(name, pa.list_(pa.int32())) for name in IDS.values())])
+
+_function: Callable[[Any], Any]  # set in each worker process by `_start_worker`
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ class References:
         generator = np.random.default_rng(SEED)
         self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
         self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        # Per order: hashes of the n-grams, their largest counts in a reference, and their sentence indices
+        # For each order, three arrays over the distinct n-grams of the references: ascending hashes, the largest
+        # count in a reference, and the sentence index
         self.limits = []
         for order in range(ORDERS):
             found = [self._ngrams(*text, order) for text in texts]

@@ -22,6 +22,19 @@ UNITS = {POSITION: "segments into the document", DOCUMENT: "words of the documen
 RELIABLE_BLEU = 15  # below this BLEU, only about 60 % of the cuts are at the right word,
 FEWEST_WORDS = 10  # so scores of segments with fewer words are not shown
 
+_WORD = re.compile(f"[{UNSPACED}]|[^\\W{UNSPACED}]+|[^\\w\\s]")
+_FINAL = re.compile("[.!?:;\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964]")
+_CLOSING = re.compile("[\"')\\]}\u00bb\u201d\u2019\u201c\u300d\u300f\uff09]")
+_LEFT, _DIAGONAL, _UP = range(3)  # moves in the table of edit distances
+
+
+class Aligned(NamedTuple):
+    """The translation of a document, as one text per segment of the reference."""
+
+    texts: list[str]
+    is_cut: bool = False  # whether the edit distance decided
+    extra: int = 0  # number of words that correspond to no word of the reference
+
 
 def in_documents(unit: str) -> bool:
     """Tells whether a unit of length describes documents, not sentences."""
@@ -71,20 +84,6 @@ def axis_title(unit: str) -> str:
     ('position in the document, in segments', 'length of the source sentence, in words')
     """
     return f"{dimension(unit)}, in {unit.partition(' ')[0] if in_documents(unit) else unit}"
-
-
-_WORD = re.compile(f"[{UNSPACED}]|[^\\W{UNSPACED}]+|[^\\w\\s]")
-_FINAL = re.compile("[.!?:;\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964]")
-_CLOSING = re.compile("[\"')\\]}\u00bb\u201d\u2019\u201c\u300d\u300f\uff09]")
-_LEFT, _DIAGONAL, _UP = range(3)  # moves in the table of edit distances
-
-
-class Aligned(NamedTuple):
-    """The translation of a document, as one text per segment of the reference."""
-
-    texts: list[str]
-    is_cut: bool = False  # whether the edit distance decided
-    extra: int = 0  # number of words that correspond to no word of the reference
 
 
 def align(references: Sequence[str], output: str) -> Aligned:

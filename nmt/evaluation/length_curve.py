@@ -392,6 +392,7 @@ def length_curves(
         if common is None or not len(common.ids) or not len((of_length := weights(common)).lengths):
             continue
         tables = iter(common.tables)
+        shares = of_length.shares(common.documents)
         curves[key] = {}
         for name, runs in having.items():
             score = runs[0].scores[key]
@@ -410,7 +411,7 @@ def length_curves(
                 count_documents(common.documents),
                 score.worst,
                 cache(partial(_mean_influence, of_length, of_group, score, common)),
-                of_length.shares(common.documents),
+                shares,
             )
     return curves
 

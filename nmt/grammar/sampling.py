@@ -78,9 +78,11 @@ def draw(seed: int, split: str, k: int, *, mean_length: float = 22.0) -> Aligned
         mean_length: mean number of source words, before truncation at 80 words.
 
     Raises:
-        ValueError: if the split is unknown.
+        ValueError: if the split is unknown, or the mean length is not above 0.
     """
     shares = split_share(split)
+    if mean_length <= 0:
+        raise ValueError(f"built-in corpus: mean_length={mean_length}: must be above 0")
     numbers = stream(f"natural {seed} {split} {k}")
     while True:
         wanted = _pick_length(numbers, mean_length)

@@ -83,7 +83,6 @@ def read_sentences(split: Pairs, text: TextConfig, root: str | None = None) -> l
 
     If a sentence has gold links, they are in the key `gold`, which is not written to files.
     """
-    documents = name_documents(split, text, root) if text.documents else None
     shortlists = any(vocabulary.kind == WORDS for vocabulary in split.vocabularies)
     sentences = []
     for number, pair in enumerate(split):
@@ -100,28 +99,24 @@ def read_sentences(split: Pairs, text: TextConfig, root: str | None = None) -> l
         gold = gold_links(pair, text, f"data.test.{split.name}")
         if gold is not None:
             sentence["gold"] = gold
-        if documents is not None:
-            sentence["document"] = documents[number]
         sentences.append(sentence)
+    if text.documents:
+        file = Path(root or "").expanduser() / Path(text.documents).expanduser()
+        name_documents(sentences, file, f"data.test.{split.name}.documents")
     return sentences
 
 
-def name_documents(split: Pairs, text: TextConfig, root: str | None) -> list[str]:
-    """Returns the document of each pair; line n of the file `documents` names the document of line n of the text."""
-    path = Path(root or "").expanduser() / Path(str(text.documents)).expanduser()
-    key = f"data.test.{split.name}.documents"
-    names = list(read_lines(check_file(path, key)))
-    documents = []
-    for pair in split:
-        line = pair["line"] + 1
-        if line > len(names):
+def name_documents(sentences: Sequence[Record], file: Path, key: str) -> None:
+    """Adds a document name to each sentence; line n of `file` names the document of line n of the text."""
+    names = list(read_lines(check_file(file, key)))
+    for sentence in sentences:
+        if sentence["line"] > len(names):
             raise InputError(
-                f"{key}: {path} has {len(names)} lines, but the text has a line {line}"
+                f"{key}: {file} has {len(names)} lines, but the text has a line {sentence['line']}"
             )
-        if not names[line - 1].strip():
-            raise InputError(f"{path}:{line}: empty; each line must name a document")
-        documents.append(names[line - 1])
-    return documents
+        sentence["document"] = names[sentence["line"] - 1]
+        if not sentence["document"].strip():
+            raise InputError(f"{file}:{sentence['line']}: empty; each line must name a document")
 
 
 @dataclass
@@ -154,10 +149,9 @@ def evaluate(model: Model, sets: Sets, folder: Path) -> Evaluated:
         if main:
             found.translations[name] = translations
             rows = [row.pop("alignment") for row in translations if "alignment" in row]
-            found.scores += score_translations(model.config, name, translations)
-            records.write_translations(folder, name, translations)
             if rows:
                 found.alignments[name] = records.write_alignments(folder, name, rows)
+            found.scores += score_translations(model.config, folder, name, translations)
     return found
 
 
@@ -271,12 +265,13 @@ def make_record(
     return record
 
 
-def score_translations(config: Config, name: str, rows: list[Record]) -> list[Row]:
-    """Scores the translations of a test set, keeps slow statistics in their records, and logs the main scores."""
+def score_translations(config: Config, folder: Path, name: str, rows: list[Record]) -> list[Row]:
+    """Writes the translations of a test set with their slow statistics, scores them, and logs the main scores."""
     shown = config.trainer["enable_progress_bar"]
     language = config.data.languages[1]
     with timed(f"{name} scored"), Stage(f"scoring {name}", shown=shown):
         measured.keep_statistics(rows, config.evaluation, language)
+        records.write_translations(folder, name, rows)
         scores = measured.score_set(name, rows, config.evaluation, language)
     log_scores(name, scores)
     return scores

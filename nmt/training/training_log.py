@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ class TrainingRecord(pl.Callback):
         self._sums = torch.zeros(2, dtype=torch.float64)  # words, sentences since last `_report`
         self._clock: float | None = None  # start of the time that `seconds` does not include yet
         self._begun = time.monotonic()
-        self._logged = -math.inf  # time of the last log line about an update
+        # updates between log lines; chosen when the first line is logged
+        self._stride: int | None = None
         self._planned_end = False  # whether the last update was reached
 
     def state_dict(self) -> dict[str, Any]:
@@ -112,9 +114,10 @@ class TrainingRecord(pl.Callback):
             # With `should_stop`, Lightning runs a last validation before it ends the training.
             self._planned_end = trainer.should_stop = True
         elif trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
+            before = self.seconds
             self._report(trainer, pl_module)
             if trainer.progress_bar_callback is None:
-                self._log_update(trainer)
+                self._log_update(trainer, self.seconds - before)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.state.fn == "fit" and not trainer.sanity_checking:
@@ -163,18 +166,37 @@ class TrainingRecord(pl.Callback):
         self.words, self.sentences = self.words + int(words), self.sentences + int(sentences)
         self._clock = now
 
-    def _log_update(self, trainer: pl.Trainer) -> None:
-        """Logs a line, unless the last one is less than `LOG_INTERVAL_S` old."""
-        now = time.monotonic()
-        if now - self._logged < LOG_INTERVAL_S:
+    def _log_update(self, trainer: pl.Trainer, seconds: float) -> None:
+        """Logs a line at every multiple of a fixed number of updates, which take about `LOG_INTERVAL_S` or more.
+
+        Args:
+            seconds: time of the last `log_every_n_steps` updates.
+        """
+        interval = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if self._stride is None:
+            self._stride = interval * round_number(LOG_INTERVAL_S / max(seconds, 1e-9))
+        elif trainer.global_step % self._stride:
             return
-        self._logged = now
         nll = trainer.callback_metrics.get("train/nll_per_word", torch.tensor(math.nan))
         total = f" of {trainer.max_steps:,}" if trainer.max_steps > 0 else ""
         log.info(
             "update %s%s: train/nll_per_word %.3f, %.0f words/s",
             f"{trainer.global_step:,}", total, float(nll), self.rates()["target_words_per_second"],
         )  # fmt: skip
+
+
+def round_number(smallest: float) -> int:
+    """Returns the first of 1, 2, 5, 10, 20, 50, 100, … that is at least `smallest`.
+
+    >>> [round_number(smallest) for smallest in (0.3, 2, 2.1, 60)]
+    [1, 2, 5, 100]
+    """
+    return next(
+        digit * 10**power
+        for power in count()
+        for digit in (1, 2, 5)
+        if digit * 10**power >= smallest
+    )
 
 
 def stop_reason(trainer: pl.Trainer) -> str:

@@ -182,6 +182,8 @@ def test_claims_that_the_runs_do_not_decide_stay_on_record(tmp_path, monkeypatch
     mine = after[after["study"] == "table1"].set_index("name")
     assert sorted(mine.index) == sorted(before.loc[before["study"] == "table1", "name"])
     assert mine.loc["attention-wins", ["value", "p", "seeds"]].tolist() == ["5", "1e-09", "1"]
+    command = "python -m benchmarks.records --claims benchmarks/claims/bahdanau.yaml --runs run"
+    assert mine.loc["attention-wins", "command"] == command
     assert float(mine.loc["attention-wins", "p_holm"]) > 1e-9
     others = after["study"] != "table1"
     assert after[others].equals(before[before["study"] != "table1"])
@@ -326,3 +328,9 @@ def test_bands_exclude_zero_for_worse_systems(monkeypatch):
     equal, worse = coverage.bands(plan, sets=4, size=400, resamples=60)
     assert equal < 50
     assert worse == 100
+
+
+@pytest.mark.parametrize("name", ["runs", "claims"])
+def test_records_name_no_folder_of_a_machine(name):
+    commands = pd.read_csv(RECORDS / f"{name}.csv", keep_default_na=False)["command"]
+    assert not commands[commands.str.contains("(?:^|[ =,'\"\\[])/")].tolist()

@@ -30,6 +30,16 @@ def test_bleu_interval_has_the_quantiles_of_resampled_corpora():
     assert found == pytest.approx(tuple(np.quantile(scores, [0.05, 0.95])), abs=1e-9)
 
 
+def test_interval_has_the_quantiles_of_numpy():
+    generator = np.random.default_rng(0)
+    for size in (1, 2, 3, 10, 999):
+        values = generator.normal(size=size)
+        for confidence in (0.5, 0.9, 0.95):
+            tail = (1 - confidence) / 2
+            expected = np.quantile(values, [tail, 1 - tail]).tolist()
+            assert [*interval_of(values, confidence)] == expected
+
+
 def test_mean_interval_has_the_normal_width():
     rows = np.random.default_rng(0).normal(5.0, 2.0, size=(400, 1))
     low, high = interval_of(resampled_sums(rows, 4000)[1:, 0] / 400)

@@ -156,3 +156,9 @@ def test_refuses_an_unknown_split(split: str) -> None:
     for draw_pair in (draw, draw_by_length):
         with pytest.raises(ValueError, match="built-in corpus: no split"):
             draw_pair(1, split, 0)
+
+
+@pytest.mark.parametrize("mean", [0, -5])
+def test_refuses_a_mean_length_that_is_not_positive(mean: float) -> None:
+    with pytest.raises(ValueError, match=f"built-in corpus: mean_length={mean}: must be above 0"):
+        draw(1, "train", 0, mean_length=mean)

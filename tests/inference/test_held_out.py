@@ -1,14 +1,23 @@
 """The records of a test set, compared with a loop over single sentences."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
 
 from nmt.config.schema import TextConfig
 from nmt.data.batch import collate
+from nmt.evaluation import measured
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.inference import model
-from nmt.inference.held_out import choose_kept, make_record, read_sentences, translate_set
+from nmt.inference.held_out import (
+    choose_kept,
+    evaluate,
+    make_record,
+    read_sentences,
+    translate_set,
+)
 from nmt.inference.load import intervene
 from nmt.inference.sentence import ScoredSentence
 from nmt.inference.training_pairs import sampled_nll
@@ -44,6 +53,15 @@ def test_refuses_a_sentence_without_a_document(tmp_path):
     file.write_text("a\n \n")
     with pytest.raises(InputError, match=f"^{file}:2: empty"):
         read_sentences(make_pairs(TEXT), TextConfig(documents=str(file)))
+
+
+def test_translations_are_written_even_if_they_cannot_be_scored(tmp_path, monkeypatch):
+    trained = make_trained(make_network("Additive"))
+    monkeypatch.setattr(measured, "score_set", mock.Mock(side_effect=ArithmeticError))
+    with pytest.raises(ArithmeticError):
+        evaluate(trained, {"test": SENTENCES}, tmp_path)
+    file = tmp_path / "translations/test.jsonl"
+    assert len(file.read_text().splitlines()) == len(SENTENCES)
 
 
 @pytest.mark.parametrize("scoring", ["Additive", "ScaledDot", None])

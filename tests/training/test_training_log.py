@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
 from nmt.training.callbacks import choose_short
+from nmt.training.training_log import TrainingRecord
 from tests.inference.small import make_pairs
+
+
+@pytest.mark.parametrize(
+    ("seconds", "updates"),
+    [(20.0, [20, 40, 60, 80, 100, 120]), (2.6, [20, 40, 80, 120]), (0.01, [20])],
+)
+def test_log_lines_are_evenly_spaced_however_long_an_update_takes(caplog, seconds, updates):
+    caplog.set_level(logging.INFO)
+    record = TrainingRecord()
+    for update in range(20, 121, 20):
+        trainer: Any = SimpleNamespace(
+            global_step=update, log_every_n_steps=20, callback_metrics={}, max_steps=120
+        )
+        record._log_update(trainer, seconds if update == 20 else 0.1 * seconds)
+    assert [int(message.split()[1]) for message in caplog.messages] == updates
 
 
 def test_the_sentence_to_show_is_short_and_has_known_words():
