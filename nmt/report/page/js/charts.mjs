@@ -106,11 +106,7 @@ function lengthPanel({
     { field: "note", title: "Interval" },
     { field: "sentences", title: "Sentences" },
   ];
-  const along = [
-    { field: "series", title: "Run" },
-    { field: "words", title: unit, format: ".0f" },
-    ...ends,
-  ];
+  const along = [tooltip[0], { field: "words", title: unit, format: ".0f" }, ...ends];
   const layer = [];
   if (caps.length)
     layer.push({
@@ -175,11 +171,7 @@ export function lengthSpec({ counts, parts = [], unit, axis, width, theme, ...ma
     height: 46,
     data: { values: counts },
     encoding: {
-      x: {
-        ...end,
-        field: "from",
-        axis: { ...lengthAxis(domain), title: axis },
-      },
+      x: { ...end, field: "from", axis: { ...lengthAxis(domain), title: axis } },
     },
     layer: [
       {
