@@ -117,12 +117,20 @@ class Program:
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """Returns a `Program` with a new folder; later tests reuse the text that commands prepare there."""
-    return Program(tmp_path_factory.mktemp("somewhere"))
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the folder where all commands of a worker find and prepare their text."""
+    return tmp_path_factory.mktemp("data")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Program:
+    """Returns a `Program` with a new folder for each file of tests, so that names of runs cannot clash."""
+    folder = tmp_path_factory.mktemp("somewhere")
+    (folder / "data").symlink_to(prepared)
+    return Program(folder)
+
+
+@pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Callable[..., Path]:
     """Returns a function that trains a run once for all workers, and returns a copy of its folder."""
     base = tmp_path_factory.getbasetemp()
@@ -147,13 +155,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program: Program) -> Calla
     return train_once
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rnnsearch(trained: Callable[..., Path]) -> Path:
     """Returns the run folder of an RNNsearch, with all files that `nmt.train` writes."""
     return trained("rnnsearch", *RNNSEARCH)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rnnencdec(trained: Callable[..., Path]) -> Path:
     """Returns the run folder of an RNNencdec, without figures and page."""
     typed = ("+experiment=rnnencdec30", *TINY, "logger=csv")
