@@ -112,9 +112,7 @@ def declare(name: str, options: ScoreOptions, values: pd.DataFrame) -> FromFile:
     best = best if options.best is None else options.best
     worst = worst if options.worst is None else options.worst
     if higher is None:
-        notes.append(
-            f"{name}: the direction is not known; scores.{name}.better=high or low says it."
-        )
+        notes.append(f"{name}: the direction is not known; type scores.{name}.better=high or low.")
     score = FromFile(name, Meaning(higher, best, worst), options.per, values)
     score.notes += notes
     return score

@@ -15,11 +15,7 @@ WEIGHTS |= {"no-error": 0.0, "neutral": 0.0}
 CHECK = "hotw-test"  # severity of rows that check the raters' attention
 SEGMENT = ("seg_id", "globalSegId")  # columns with the id of a segment
 KEPT = ("system", "doc", "rater")
-
-
-def is_ratings(table: pd.DataFrame) -> bool:
-    """Whether the rows of a table are ratings of errors."""
-    return {"system", "rater", "category", "severity"} <= {*table}
+COLUMNS = {"system", "rater", "category", "severity"}  # all tables of ratings have them
 
 
 def penalties(table: pd.DataFrame, name: str, weights: Mapping[str, float]) -> pd.DataFrame:

@@ -21,8 +21,8 @@ import pandas as pd
 from nmt.config.loading import section
 from nmt.evaluation.records import in_order, read_rows
 from nmt.evaluation.scores import NO_UNK, REGISTERED
+from nmt.report import ratings
 from nmt.report.declared_scores import SENTENCES, WORDS, FromFile, ScoreOptions, declare
-from nmt.report.ratings import is_ratings, penalties
 from nmt.report.released_files import IDS, MAX_SHOWN
 from nmt.report.runs import FinishedRun
 from nmt.report.system_files import distinct_names
@@ -88,9 +88,9 @@ def _read_files(name: str, options: ScoreOptions) -> tuple[pd.DataFrame, bool]:
         file = check_file(str(path), key)
         try:
             table = _parse(file, name)
-            rated = is_ratings(table) and column not in table
+            rated = column not in table and {*table} >= ratings.COLUMNS
             if rated:
-                table = penalties(table, name, options.weights)
+                table = ratings.penalties(table, name, options.weights)
             table = _with_numbers(table, name, column, options.per)
         except ValueError as error:
             head = " | ".join(line[:80] for line in islice(read_lines(file), 3))
@@ -238,9 +238,7 @@ def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame)
         known = table[columns].map(str).itertuples(index=False, name=None)
         table = table.set_index(pd.Index([*known], tupleize_cols=False))
         if not (table.index.is_unique and ids.is_unique):
-            raise InputError(
-                f"{where}: several rows or sentences have the same {', '.join(columns)}"
-            )
+            raise InputError(f"{where}: rows or sentences share {', '.join(columns)}")
         if unknown := {*table.index} - {*ids}:
             raise InputError(f"{where}: no sentence has {', '.join(columns)} {min(unknown)[0]}")
         table = table.reindex(ids)
