@@ -423,10 +423,25 @@ def separate_curves(
 ) -> dict[str, dict[Name, Curve]]:
     """Computes curves like `length_curves`, but each group uses all its sentences, not only common ones."""
     curves: dict[str, dict[Name, Curve]] = {}
+    weights = shared(weights)
     for name, runs in groups.items():
         for key, own in length_curves({name: runs}, keys, weights).items():
             curves.setdefault(key, {}).update(own)
     return curves
+
+
+def shared(weights: Callable[[CommonSentences], Kernel]) -> Callable[[CommonSentences], Kernel]:
+    """Returns `weights` with a cache: groups and scores on the same sentences share one kernel."""
+    kernels: dict[tuple[bytes, ...], Kernel] = {}
+
+    def of_sentences(common: CommonSentences) -> Kernel:
+        domains = () if common.domains is None else (common.domains.tobytes(),)
+        place = (common.ids.tobytes(), common.lengths.tobytes(), *domains)
+        if place not in kernels:
+            kernels[place] = weights(common)
+        return kernels[place]
+
+    return of_sentences
 
 
 def _mean_influence(

@@ -16,6 +16,7 @@ FEWEST = 5  # number, and share, of lines that fit another reference
 SHARE = 0.05  # real systems reach 0.023 (WMT24), a file in another order 0.97
 
 Words = Sequence[Sequence[str]]
+Holders = dict[Any, list[int]]  # lines by a word, or by a pair of words, that they have
 
 
 def first_misfit(outputs: Words, references: Words) -> int:
@@ -43,32 +44,39 @@ def first_misfit(outputs: Words, references: Words) -> int:
     return int(np.argmax(scores)) + 1
 
 
-def misplaced(outputs: Words, references: Words) -> dict[int, int]:
+def rare_features(references: Words) -> Holders:
+    """Returns the rare words and pairs of neighbouring words, each with the lines (from 0) that have it."""
+    holders: Holders = {}
+    for n, reference in enumerate(references):
+        for each in _features(reference):
+            holders.setdefault(each, []).append(n)
+    return {each: lines for each, lines in holders.items() if len(lines) <= RARE}
+
+
+def misplaced(outputs: Words, rare: Holders) -> dict[int, int]:
     """Returns the lines (from 1) that fit the reference of another line, and this line; {} if they are few.
 
     A line fits another reference if they share three or more rare words or pairs of neighbouring words, and it
     shares none with its own.
 
+    Args:
+        rare: the `rare_features` of the references.
+
     >>> lines = [[f"{n}.{k}" for k in range(9)] for n in range(9)]
-    >>> misplaced(lines[::-1], lines)[1]
+    >>> misplaced(lines[::-1], rare_features(lines))[1]
     9
     """
-    counts = Counter(each for reference in references for each in _features(reference))
-    holders: dict[Any, list[int]] = {}
-    for n, reference in enumerate(references):
-        for each in _features(reference):
-            if counts[each] <= RARE:
-                holders.setdefault(each, []).append(n)
     known = 0
     misplaced = {}
     for n in range(0, len(outputs), max(1, -(-len(outputs) // SAMPLE))):
-        shared = Counter(m for each in _features(outputs[n]) for m in holders.get(each, ()))
+        common = rare.keys() & _features(outputs[n])
+        shared = Counter(line for each in common for line in rare[each])
         if not shared:
             continue
-        [(best, most)] = shared.most_common(1)
+        most = max(shared.values())
         known += most >= 3
         if most >= 3 and not shared[n]:
-            misplaced[n + 1] = best + 1
+            misplaced[n + 1] = min(line for line, count in shared.items() if count == most) + 1
     return misplaced if len(misplaced) >= max(FEWEST, SHARE * known) else {}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -19,7 +20,7 @@ from nmt.evaluation.documents import UNITS, align, measure_documents
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
 from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
 from nmt.report.declared_scores import FromFile
-from nmt.report.line_order import first_misfit, misplaced
+from nmt.report.line_order import Holders, first_misfit, misplaced, rare_features
 from nmt.report.released_files import (
     LINE,
     MAX_SHOWN,
@@ -66,6 +67,11 @@ class TestText:
     source: ReleasedFile | None = None  # the rows of the source file; None: a test set of runs
     segments: Sequence[Sequence[int]] = ()  # for each row of `source`, the indices of its records
     selected: Sequence[int] | None = None  # indices of these rows in the whole file; None: all
+
+    @cached_property
+    def rare(self) -> Holders:
+        """The rare words of the references, which show to which segment an output belongs."""
+        return rare_features([record["reference"] for record in self.records])
 
     def match(self, file: ReleasedFile, columns: Sequence[str], key: str) -> tuple[Parts, bool]:
         """Finds which outputs, in the first of `columns` that exists, translate which segments, by id or by line.
@@ -178,7 +184,7 @@ class SystemOutput(NamedTuple):
         where = f"systems.{self.run.label}.{self.test_set}"
         if self.by_line and self.text.join != LINE:
             outputs = [tokens for tokens, _, _ in found.rows]
-            if wrong := misplaced(outputs, [record["reference"] for record in records]):
+            if wrong := misplaced(outputs, self.text.rare):
                 line, other = next(iter(wrong.items()))
                 raise InputError(
                     f"{where}: its lines are in another order than the test set: line {line} fits the "

@@ -83,6 +83,8 @@ class Tokeniser:
         pattern = re.compile(pattern.pattern.replace(self._tokeniser.IsAlnum, compressed))
         self._tokeniser.PAD_NOT_ISALNUM = pattern, padded
         self._alphanumeric = alphanumeric
+        # sacremoses makes a set of its small letters again for every full stop, which is half of its time.
+        self._tokeniser.islower = frozenset(self._tokeniser.IsLower).issuperset
         self._detokeniser = MosesDetokenizer(self.language)
 
     def tokenise(self, text: str) -> list[str]:

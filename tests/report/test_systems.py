@@ -17,7 +17,7 @@ from nmt.config.commands import CompareConfig
 from nmt.evaluation.scores.base import Ratio
 from nmt.report import released_files, result_tables
 from nmt.report.comparison import Comparison, build_comparison
-from nmt.report.line_order import misplaced
+from nmt.report.line_order import misplaced, rare_features
 from nmt.report.page.payload import overview
 from nmt.report.released_files import OUTPUT as OUTPUTS
 from nmt.report.released_files import read_file
@@ -506,8 +506,9 @@ def test_few_lines_may_fit_other_references() -> None:
     swapped = {n: references[n - 1] for n in range(1, 300)}
     some = [swapped[n] if n in range(10, 150, 20) else row for n, row in enumerate(references)]
     many = [swapped[n] if n in range(10, 250, 10) else row for n, row in enumerate(references)]
-    assert misplaced(some, references) == {}
-    assert len(misplaced(many, references)) == 24
+    rare = rare_features(references)
+    assert misplaced(some, rare) == {}
+    assert len(misplaced(many, rare)) == 24
 
 
 def released(tmp_path: Path) -> dict[str, Any]:
