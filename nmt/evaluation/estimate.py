@@ -49,10 +49,9 @@ class Estimate:
     seeds: int  # number of runs; for a difference, the number in the smaller group
     error: float  # standard error over seeds and sentences; with few seeds, over sentences only
     df: float  # degrees of freedom of `error`
-    error_of_seeds: float = (
-        0.0  # standard error over seeds beyond the interaction; 0 with few seeds
-    )
-    df_of_seeds: float = math.inf  # degrees of freedom of `error_of_seeds`
+    # variance over seeds beyond the interaction: 0 with few seeds; may be below 0 by chance
+    variance_of_seeds: float = 0.0
+    df_of_seeds: float = math.inf  # degrees of freedom of `variance_of_seeds`
 
     @property
     def over_seeds(self) -> bool:
@@ -167,7 +166,7 @@ def _over_seeds(
     return (
         shared + between,
         (shared + least) ** 2 / squares if squares > 0 else math.inf,
-        math.sqrt(max(0.0, between - within)),
+        between - within,
         between**2 / of_between if of_between > 0 else math.inf,
     )
 

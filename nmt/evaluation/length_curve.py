@@ -308,9 +308,10 @@ class ComparedCurve(Curve):
       Gelbach and Miller, 2008), as if some documents swapped their translations by the two systems. A document
       with a large share of the words at a length pulls the difference towards its own. So the standard error
       of such a resample comes from the influences minus the document's share of their sum.
-    - What the seeds contribute beyond it (`Estimate.error_of_seeds`). A better seed is better at most lengths, so
-      this part has the quantile of Student's t at a single length. The first part may be too small by chance.
-      The quantile of its largest deviation allows for that, so this part must not make up for it again.
+    - What the seeds contribute beyond it (`Estimate.variance_of_seeds`). A better seed is better at most lengths, so
+      this part has the quantile of Student's t at a single length. But over all lengths, the variance of a few
+      seeds is almost surely too small at one of them. So the variance at a length is at least what the variances
+      at all lengths suggest, if a better seed is better by the same percentage of the score everywhere.
     """
 
     def band(self) -> tuple[np.ndarray, np.ndarray]:
@@ -323,10 +324,26 @@ class ComparedCurve(Curve):
         if not np.isfinite(quantile):
             return unknown, unknown
         of_runs, of_seeds, df = np.array(
-            [(each.error_of_runs, each.error_of_seeds, each.df_of_seeds) for each in self.estimates]
+            [
+                (each.error_of_runs**2, each.variance_of_seeds, each.df_of_seeds)
+                for each in self.estimates
+            ]
         ).T
-        widths = np.hypot(quantile * of_runs, stdtrit(df, (1 + CONFIDENCE) / 2) * of_seeds)
+        of_seeds = np.maximum(of_seeds, self._proportional(of_seeds, of_runs))
+        by_t = stdtrit(df, (1 + CONFIDENCE) / 2)
+        widths = np.sqrt(quantile**2 * of_runs + by_t**2 * np.maximum(of_seeds, 0))
         return self.score - widths, self.score + widths
+
+    def _proportional(self, of_seeds: np.ndarray, of_runs: np.ndarray) -> np.ndarray:
+        """Returns the variances (G,) that are proportional to the squared score and fit those of the seeds best.
+
+        The fit is by least squares. A variance of the seeds is as uncertain as the variance of the runs at the
+        length is large, so both sides are divided by it.
+        """
+        squares = self.samples[0][:, 0].mean(axis=0) ** 2
+        fits = np.isfinite(squares) & (of_runs > 0)
+        given, wanted = squares[fits] / of_runs[fits], of_seeds[fits] / of_runs[fits]
+        return squares * (given @ wanted) / max(given @ given, np.finfo(float).tiny)
 
     def _largest_deviation(self, terms: np.ndarray, known: np.ndarray) -> float:
         """Returns the quantile of the largest deviation over all lengths, in standard errors.

@@ -274,6 +274,34 @@ def test_band_over_seeds_is_at_least_as_wide_as_the_interval():
     assert half_width(fixed) == pytest.approx(stats.t.ppf(0.975, 2) / 3**0.5)
 
 
+def test_band_over_seeds_fits_the_variance_to_all_lengths():
+    """Three seeds differ by 1 where the score is 10, and by chance only by 0.1 where it is 20.
+
+    The variances of their mean are 1/3 and 0.01/3. The best fit k of k * 10^2 and k * 20^2 to these solves
+    k * (10^4 + 20^4) = 100/3 + 4/3. So the variance is 400 k at the second length, and still 1/3 at the first.
+    """
+    influence = 0.05 * np.array([1.0, 2, 3, -1, -2, -3, 4, -4])
+    parts = [constructed(*seeds, influence=influence) for seeds in ((9, 10, 11), (19.9, 20, 20.1))]
+    of = Kernel(np.array([10.0, 11]), np.ones((2, len(influence))), np.array([40.0, 40]))
+    [first], [second] = parts[0].samples, parts[1].samples
+    both = replace(
+        parts[0],
+        kernel=of,
+        samples=[np.concatenate([first, second], axis=2)],
+        influence=lambda: np.c_[influence, influence],
+    )
+    widths = []
+    for curve in (both, replace(both, samples=[both.samples[0].mean(axis=0, keepdims=True)])):
+        fixed = replace(
+            curve, samples=[0 * curve.samples[0]], influence=lambda: 0 * both.influence()
+        )
+        low, high = difference(curve, fixed).band()
+        widths.append((high - low) / 2)
+    of_seeds = widths[0] ** 2 - widths[1] ** 2
+    fitted = 400 * (104 / 3) / (10**4 + 20**4)
+    assert of_seeds == pytest.approx(stats.t.ppf(0.975, 2) ** 2 * np.array([1 / 3, fitted]))
+
+
 @pytest.mark.parametrize(("compare", "other"), [(difference, 0.0), (ratio, 1.0)])
 def test_band_of_three_documents_that_differ_in_size(compare, other):
     """The terms 1, 1 and 2 of the same sign sum to 4, of which the documents' shares are 0.8, 1.2 and 2."""
