@@ -34,14 +34,13 @@ SAMPLE, MANY = 10, 1000  # with MANY or more, time SAMPLE sentences to predict t
 
 
 def keep_statistics(
-    records: Iterable[Record], settings: EvaluationConfig, language: str | None = None
+    records: Sequence[Record], settings: EvaluationConfig, language: str | None = None
 ) -> None:
     """Stores the statistics of slow or language-dependent scores in the records."""
-    chosen = choose_scores(settings.scores, language=language)
-    stored = [score for score in chosen if score.slow or score.signature is not None]
-    for record in records:
-        for score in stored:
-            _keep(record, score, score.statistics(record))
+    for score in choose_scores(settings.scores, language=language):
+        if score.slow or score.signature is not None:
+            for record, numbers in zip(records, score.all_statistics(records), strict=True):
+                _keep(record, score, numbers)
 
 
 def _keep(record: Record, score: Score, numbers: Sequence[float] | None) -> None:
@@ -71,20 +70,21 @@ def compute_statistics(
     if not count:
         return
 
-    def statistics(part: Sequence[Record]) -> list[Sequence[float] | None]:
-        return [score.statistics(record) for record in part]
-
     if shown and count >= MANY:
         sample = [part[0] for _, part in jobs[:: max(1, len(jobs) // SAMPLE)]]
         start = time.perf_counter()
-        statistics(sample)
+        score.all_statistics(sample)
         seconds = (time.perf_counter() - start) / len(sample)
         minutes = seconds * count / shared_cores() / 60
         if minutes >= 1:
             log.info("%s of %d sentences: about %.0f minutes", score.title, count, minutes)
     parts = [part for _, part in jobs]
     is_ours = type(score) in (SacreBleu, ChrF, Ter)
-    results = map_in_processes(statistics, parts, count) if is_ours else map(statistics, parts)
+    results = (
+        map_in_processes(score.all_statistics, parts, count)
+        if is_ours
+        else map(score.all_statistics, parts)
+    )
     title = f"{score.title} of {counted(len({name for name, _ in jobs}), 'system')}"
     with Stage(title, count, "sentence", shown=shown) as stage:
         for (name, part), found in zip(jobs, results, strict=True):

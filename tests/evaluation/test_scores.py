@@ -1,6 +1,7 @@
 """Compares each registered score with its library or a known value, and tests the choice of scores."""
 
 import math
+import random
 import sys
 from importlib.util import find_spec
 
@@ -75,6 +76,26 @@ def test_scores_with_several_references_equal_sacrebleu():
         assert "nrefs:2" in score.signature
         score.count_references([record, RECORDS[1]])
         assert "nrefs:var" in score.signature
+
+
+def test_chrf_of_many_sentences_equals_sacrebleu():
+    """Short texts over few characters repeat n-grams, within a sentence and in the sentences beside it."""
+    generator = random.Random(1)
+
+    def text():
+        return "".join(generator.choices("abc d.中\u2009", k=generator.randrange(25)))
+
+    references = [[text() for _ in range(generator.randrange(1, 4))] for _ in range(400)]
+    records = [
+        {"detokenised": text(), "raw_reference": first, "more_raw_references": more}
+        for first, *more in references
+    ]
+    metric = OF_TEXT["chrf"]
+    for record, of_sentence, found in zip(
+        records, references, REGISTERED["chrf"].all_statistics(records), strict=True
+    ):
+        given = metric._extract_reference_info(of_sentence)
+        assert found == metric._compute_segment_statistics(record["detokenised"], given)
 
 
 def test_sentences_without_a_reference_have_no_text_score():

@@ -46,6 +46,10 @@ class Score(ABC):
         """Returns the F statistics of a sentence, or None if the score does not apply to it."""
         return record.get(self.field)
 
+    def all_statistics(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
+        """Returns the `statistics` of each sentence."""
+        return [self.statistics(record) for record in records]
+
     @abstractmethod
     def combine(self, sums: np.ndarray) -> np.ndarray:
         """Computes the score from summed statistics, (..., F) -> (...) float64; NaN if undefined."""

@@ -10,11 +10,14 @@ which the paper used, returns 0. Otherwise, both return the same BLEU.
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
-from sacrebleu.metrics import BLEU
 
 from nmt.evaluation.scores.base import Ratio, Score, quotient
 
@@ -25,14 +28,13 @@ HYPOTHESIS_LENGTH = 2 * ORDERS
 REFERENCE_LENGTH = 2 * ORDERS + 1
 WIDTH = 2 * ORDERS + 2
 FEWEST_MATCHES = 10  # with fewer matching 4-grams, BLEU and its interval are biased downwards
-SCORER = BLEU(tokenize="none", force=True)
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
     """Computes the BLEU statistics of one sentence.
 
-    Tokens are passed to sacrebleu as numbers. Otherwise, sacrebleu would split tokens that contain a Unicode
-    space such as U+00A0 or U+2009.
+    The n-grams are counted here, since sacrebleu would split tokens that contain a Unicode space such as U+00A0 or
+    U+2009.
 
     Args:
         hypothesis: tokens without `</s>`. None stands for the symbol `<unk>`, which matches nothing.
@@ -44,13 +46,21 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
     """
-    numbers: dict[str | None, str] = {}
-    hypothesis_line, *reference_lines = (
-        " ".join(numbers.setdefault(token, str(len(numbers))) for token in tokens)
-        for tokens in (hypothesis, *references)
-    )
-    score = SCORER.corpus_score([hypothesis_line], [[line] for line in reference_lines])
-    return np.array([*score.counts, *score.totals, score.sys_len, score.ref_len], dtype=np.int64)
+    own = _ngrams(hypothesis)
+    limits = functools.reduce(operator.or_, map(_ngrams, references))  # the largest counts
+    correct = [0] * ORDERS
+    for gram in own.keys() & limits.keys():
+        correct[len(gram) - 1] += min(own[gram], limits[gram])
+    size = len(hypothesis)
+    total = [max(size - order, 0) for order in range(ORDERS)]
+    closest = min((abs(length - size), length) for length in map(len, references))[1]
+    return np.array([*correct, *total, size, closest], dtype=np.int64)
+
+
+def _ngrams(tokens: Sequence[str | None]) -> Counter[tuple[str | None, ...]]:
+    """Counts the 1- to 4-grams."""
+    shifted = [tokens[order:] for order in range(ORDERS)]
+    return Counter(chain.from_iterable(zip(*shifted[: n + 1], strict=False) for n in range(ORDERS)))
 
 
 def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = False) -> np.ndarray:
