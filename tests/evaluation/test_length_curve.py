@@ -254,7 +254,7 @@ def test_band_over_seeds_adds_two_variances():
     alone = half_width(constructed(0, influence=influence))
     assert alone > 1.96
     # The values of the seeds differ no more than what they make of single sentences.
-    for seeds, apart in (((0, 0, 0), 0.3), ((-3, 0, 3), 3)):
+    for seeds, apart in (((0, 0, 0), 0.3), ((7, 10, 13), 3)):
         equal = half_width(constructed(*seeds, apart=apart, influence=influence))
         assert equal == pytest.approx(alone)
     # The seeds have the variance 1. What they make of sentences has the variance (own² + 0 + own²) / 2.
@@ -277,13 +277,15 @@ def test_band_over_seeds_is_at_least_as_wide_as_the_interval():
 def test_band_over_seeds_fits_the_variance_to_all_lengths():
     """Three seeds differ by 1 where the score is 10, and by chance only by 0.1 where it is 20.
 
-    The variances of their mean are 1/3 and 0.01/3. The best fit k of k * 10^2 and k * 20^2 to these solves
-    k * (10^4 + 20^4) = 100/3 + 4/3. So the variance is 400 k at the second length, and still 1/3 at the first.
+    The variances of their mean are 1/3 and 0.01/3. The resamples have 4 times the variance at the second length, so
+    the best fit k of k * 10^2 and k * 20^2 to 1/3 and 0.01/3 solves k * (10^4 + (20^2 / 4)^2) = 100/3 + 4/3 / 16.
+    The variance is then 400 k at the second length, and still 1/3 at the first.
     """
     influence = 0.05 * np.array([1.0, 2, 3, -1, -2, -3, 4, -4])
     parts = [constructed(*seeds, influence=influence) for seeds in ((9, 10, 11), (19.9, 20, 20.1))]
     of = Kernel(np.array([10.0, 11]), np.ones((2, len(influence))), np.array([40.0, 40]))
     [first], [second] = parts[0].samples, parts[1].samples
+    second[:, 1:] += second[:, 1:] - second[:, :1]
     both = replace(
         parts[0],
         kernel=of,
@@ -298,7 +300,7 @@ def test_band_over_seeds_fits_the_variance_to_all_lengths():
         low, high = difference(curve, fixed).band()
         widths.append((high - low) / 2)
     of_seeds = widths[0] ** 2 - widths[1] ** 2
-    fitted = 400 * (104 / 3) / (10**4 + 20**4)
+    fitted = 400 * (100 / 3 + 4 / 3 / 16) / (10**4 + 100**2)
     assert of_seeds == pytest.approx(stats.t.ppf(0.975, 2) ** 2 * np.array([1 / 3, fitted]))
 
 
