@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -107,7 +108,8 @@ class Tokeniser:
         if clusters:
             indices = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
             tokens = [clusters[n] if n >= 0 else t for n, t in zip(indices, tokens, strict=True)]
-        return [word for token in tokens if (word := _without_outer_joiners(token))]
+        # Equal words of a large text share memory.
+        return [sys.intern(word) for token in tokens if (word := _without_outer_joiners(token))]
 
     def detokenise(self, tokens: Sequence[str]) -> str:
         """Joins words to a line of ordinary text, and removes the XML escapes of Moses' own tokeniser."""
