@@ -23,6 +23,7 @@ def test_all_names_can_be_imported():
         _ = nmt.translte
 
 
+@pytest.mark.slow
 def test_commands_do_not_hide_functions():
     code = "import nmt.compare, nmt; nmt.compare(['missing'])"
     done = subprocess.run(

@@ -289,6 +289,7 @@ def test_refuses_a_wrong_entry(decide, runs, change, entry):
         decide(runs, **change)
 
 
+@pytest.mark.slow
 def test_excess_retention_is_that_of_the_comparison(decide):
     """Claims and comparison give the same estimate and interval for three seeds."""
     runs = [

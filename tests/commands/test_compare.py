@@ -38,6 +38,7 @@ class TestCompare:
         text = "".join((program.folder / name).read_text() for name in tables)
         assert "100.00" in text  # the output of moses equals the references
 
+    @pytest.mark.slow
     def test_figures_have_captions_in_a_file(self, program):
         for name in ("source", "reference", "system"):
             (program.folder / f"{name}.txt").write_text("a b c d\n" * 3)

@@ -205,7 +205,12 @@ def wrong(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("compute_gates", 1), ("reset_backward", 1), ("attention_steps", 1), ("word_nll", 0)],
+    [
+        ("compute_gates", 1),
+        pytest.param("reset_backward", 1, marks=pytest.mark.slow),
+        pytest.param("attention_steps", 1, marks=pytest.mark.slow),
+        pytest.param("word_nll", 0, marks=pytest.mark.slow),
+    ],
 )
 def test_probe_detects_a_wrong_kernel(name, place, wrong):
     wrong(name, place)

@@ -88,7 +88,9 @@ def test_all_folders_of_conf_are_groups():
 
 
 @pytest.mark.parametrize("start", ["ckpt_path=f", "resume=run"])
-@pytest.mark.parametrize("history", [TINY, GPU], ids=["tiny", "gpu"])
+@pytest.mark.parametrize(
+    "history", [TINY, pytest.param(GPU, marks=pytest.mark.slow)], ids=["tiny", "gpu"]
+)
 @pytest.mark.parametrize("word", of_groups(options("train"), sections=True))
 def test_logger_search_and_trainer_replace_stored_sections(stored_of, start, history, word):
     """The section is that of a new run with the option; a search key typed before is replaced, too."""
@@ -102,6 +104,7 @@ def test_logger_search_and_trainer_replace_stored_sections(stored_of, start, his
     assert keys_after(stored, history, start, word) == flatten(to_containers(stored_of(*new, word)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", of_groups(options("train"), sections=False))
 def test_keys_in_a_refusal_have_the_effect_of_the_group(stored_of, word):
     """An option that differs from the stored run is refused; the keys in the message have its effect."""
@@ -347,6 +350,7 @@ class TestCommands:
             f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")
         }
 
+    @pytest.mark.slow
     def test_results_record_another_optimizer(self, program, rnnsearch):
         optimizer = ("optimizer._target_=torch.optim.Adadelta", "optimizer.options.rho=0.95")
         typed = (self.LAST, *optimizer, "data.max_length=30")

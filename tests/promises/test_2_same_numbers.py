@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.helpers.processes import TINY
@@ -24,6 +25,7 @@ def test_same_command_gives_the_same_weights_and_scores(program):
     assert tables[0].count("\n") > 20
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_scores(program):
     ended = program("train", *TYPED, "seed=6", "hydra.run.dir=third", figures=False)
     assert ended.code == 0, ended.err

@@ -109,7 +109,7 @@ def test_fixture_has_validations_without_improvement(whole):
         pytest.param(SAVE, 1, id="before the first best", marks=pytest.mark.slow),
         pytest.param(SAVE, 2, id="between the first best and last", marks=pytest.mark.slow),
         pytest.param("torch:save", 3, id="while a checkpoint is filled", marks=pytest.mark.slow),
-        pytest.param("os:fsync", 5, id="before a checkpoint is on disk"),
+        pytest.param("os:fsync", 5, id="before a checkpoint is on disk", marks=pytest.mark.slow),
         pytest.param(VALIDATED, 3, id="in a validation", marks=pytest.mark.slow),
     ],
 )
@@ -234,6 +234,7 @@ def test_resume_refuses_another_text(whole):
     assert "text differs from the checkpoint's" in ended.err
 
 
+@pytest.mark.slow
 def test_ckpt_path_continues_in_another_folder(whole):
     """`ckpt_path` works as in any Lightning project; the new run continues from update 16 to 20."""
     typed = (f"ckpt_path={whole}/run/checkpoints/last.ckpt", "trainer.max_steps=20")

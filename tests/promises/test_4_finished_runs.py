@@ -40,6 +40,7 @@ def test_refuses_to_write_into_a_finished_run(program, rnnsearch, typed):
     assert {file: file.read_text() for file in logged} == logged
 
 
+@pytest.mark.slow
 def test_refuses_a_second_command_in_a_run_folder(program):
     hook = "import time\nbefore('nmt.training.fit:build_model', 1, lambda: time.sleep(100))"
     first = program.start("nmt.train", *TYPED, "hydra.run.dir=shared", hook=hook)

@@ -151,7 +151,13 @@ def test_refuses_folders_outside_the_run_in_a_checkpoint(
         refuse_outside(config, composed, Path("run"), typed)
 
 
-@pytest.mark.parametrize("program", [["nmt", "compare"], [sys.executable, "-m", "nmt.compare"]])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(["nmt", "compare"], marks=pytest.mark.slow),
+        [sys.executable, "-m", "nmt.compare"],
+    ],
+)
 def test_no_file_of_the_current_folder_replaces_a_package_or_adds_a_plugin(tmp_path, program):
     """Someone may type `nmt compare` in a folder that somebody else has sent."""
     lines = "".join(f"a b c {number}\n" for number in range(40))

@@ -36,7 +36,7 @@ def test_intervals_of_a_run_name_the_resampled_units(rnnsearch):
     assert ((known.low <= known.value) & (known.value <= known.high)).all()
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("named", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_intervals_of_a_comparison_name_the_resampled_units(named, tmp_path):
     """Compares three seeds and an external system, with and without document names."""
     folders = [make_run(tmp_path / f"{seed}", seed=seed, pairs=400, kept=0) for seed in (1, 2, 3)]

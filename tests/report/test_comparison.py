@@ -77,6 +77,7 @@ def test_missing_scores_are_computed_on_request(tmp_path: Path) -> None:
     assert len(found.whole("newstest").query("score == 'ter'")) == 2
 
 
+@pytest.mark.slow
 def test_only_the_best_of_many_runs_are_compared_in_pairs(
     runs: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
