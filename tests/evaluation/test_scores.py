@@ -78,8 +78,9 @@ def test_scores_with_several_references_equal_sacrebleu():
         assert "nrefs:var" in score.signature
 
 
-def test_chrf_of_many_sentences_equals_sacrebleu():
+def test_chrf_of_many_sentences_equals_sacrebleu(monkeypatch):
     """Short texts over few characters repeat n-grams, within a sentence and in the sentences beside it."""
+    monkeypatch.setattr("nmt.evaluation.scores.text.BLOCK", 150)
     generator = random.Random(1)
 
     def text():

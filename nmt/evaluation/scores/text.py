@@ -28,6 +28,7 @@ from nmt.text.symbols import UNKNOWN_SYMBOL
 # Indices that move the two lengths of sacrebleu's statistics from the start to the end, as `bleu` expects.
 SACREBLEU_ORDER = [*range(2, 10), 0, 1]
 REMEMBERED = 1 << 14  # number of references to cache for other runs on the same test set
+BLOCK = 500  # sentences whose characters chrF compares at once, which limits memory
 MULTIPLIER = np.uint64(
     0x9E3779B97F4A7C15
 )  # odd, with irregular bits, so that hashes of n-grams differ
@@ -169,8 +170,10 @@ class ChrF(TextScore):
         return self._count_all([record])[0]
 
     def all_statistics(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
-        ours = type(self).statistics is ChrF.statistics  # a user's subclass may have its own
-        return self._count_all(records) if ours else super().all_statistics(records)
+        if type(self).statistics is not ChrF.statistics:  # a user's subclass has its own
+            return super().all_statistics(records)
+        parts = (records[at : at + BLOCK] for at in range(0, len(records), BLOCK))
+        return [row for part in parts for row in self._count_all(part)]
 
     def _count_all(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
         known = [record for record in records if record.get("raw_reference") is not None]
@@ -202,7 +205,8 @@ class ChrF(TextScore):
 def _shared_ngrams(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
     """Counts the character n-grams of N sentences: (N, 18), in the order of the statistics of `ChrF`."""
     table = np.zeros((len(hypotheses), CHRF.CHAR_ORDER, 3), dtype=np.int64)
-    counted = zip(_ngrams(hypotheses), _ngrams(references), strict=True)
+    shift = np.uint64(64 - len(hypotheses).bit_length())
+    counted = zip(_ngrams(hypotheses, shift), _ngrams(references, shift), strict=True)
     for order, ((own, counts, sizes), (given, limits, wanted)) in enumerate(counted):
         table[:, order, 0] = np.where(wanted > 0, sizes, 0)
         table[:, order, 1] = wanted
@@ -210,39 +214,30 @@ def _shared_ngrams(hypotheses: Sequence[str], references: Sequence[str]) -> np.n
             places = np.minimum(np.searchsorted(given, own), len(given) - 1)
             found = given[places] == own
             shared = np.minimum(counts, limits[places])[found]
-            sentence = _sentence_of(own[found], len(hypotheses))
+            sentence = (own[found] >> shift).astype(np.int64)
             table[:, order, 2] = np.bincount(sentence, shared, len(hypotheses))
     return table.reshape(len(hypotheses), -1)
 
 
-def _ngrams(texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _ngrams(
+    texts: Sequence[str], shift: np.uint64
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yields, for each order, the distinct n-grams in N texts, how often each occurs, and the number in each text (N,).
 
-    An n-gram is a number: the index of its text in the upper bits, and a hash of its characters in the others.
+    An n-gram is a number: in the upper bits, from bit `shift`, the index of its text; in the others, a hash.
     """
     dense = ["".join(text.split()) for text in texts]
     lengths = np.array(list(map(len, dense)))
     characters = np.frombuffer("".join(dense).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     sentence = np.repeat(np.arange(len(texts), dtype=np.uint64), lengths)
-    bits = _index_bits(len(texts))
     hashes = np.zeros(len(characters), dtype=np.uint64)
     for order in range(CHRF.CHAR_ORDER):
         first = sentence[: max(len(characters) - order, 0)]
         hashes = (hashes[: len(first)] + characters[order:] + np.uint64(1)) * MULTIPLIER
         hashes ^= hashes >> np.uint64(32)
         inside = first == sentence[order:]
-        grams = (first << (np.uint64(64) - bits)) | (hashes >> bits)
+        grams = (first << shift) | (hashes >> (np.uint64(64) - shift))
         yield *np.unique(grams[inside], return_counts=True), np.maximum(lengths - order, 0)
-
-
-def _index_bits(texts: int) -> np.uint64:
-    """Returns the number of bits for the index of a text."""
-    return np.uint64(texts.bit_length())
-
-
-def _sentence_of(grams: np.ndarray, texts: int) -> np.ndarray:
-    """Returns the index of the text of each n-gram."""
-    return (grams >> (np.uint64(64) - _index_bits(texts))).astype(np.int64)
 
 
 class Ter(TextScore):
