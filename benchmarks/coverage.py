@@ -17,7 +17,8 @@ All columns except `s` (seconds) are percentages of test sets whose interval con
 
 `--bands` prints the percentages of test sets in which the band of the difference excludes 0 at some length: for two
 equal systems (nominal: 5), and for a system that is worse at all lengths. *Equal* seeds differ only in
-what they do to single words; *similar* seeds differ in BLEU, with a standard deviation of about 1.5 %.
+what they do to single words; *similar* seeds differ in BLEU, with a standard deviation of about 1.5 %, and
+other seeds with one of about 6 %.
 
 `--constant` simulates systems that replace spans of words, omit words and insert words. The error rate
 differs between sentences, but does not depend on length. The test of excess retention compares the fall of
