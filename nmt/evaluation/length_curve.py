@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, lru_cache, partial
+from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -44,6 +45,7 @@ FEWEST = 30  # minimum effective sample size at a length of a curve
 SHORT, LONG = 10, 50  # in words; retention is the score at LONG divided by the score at SHORT
 STEP = math.log(LONG / SHORT) / 16  # log ratio of neighbouring lengths of a curve, about log(1.11)
 MAX_GAP = 1.5  # a curve is not interpolated between lengths further apart than this factor
+BLOCK = 1 << 25  # maximum number of weighted statistics in memory
 LOST = (0.10, 0.25, 0.50)  # reports show at which lengths these shares of the score are lost
 
 
@@ -115,9 +117,14 @@ class Kernel:
     ) -> np.ndarray:
         """Sums the weighted statistics (N, F) of all sentences, and of R resamples: (1 + R, G, F)."""
         size, features = table.shape
-        rows = (self.weights.T[:, :, None] * table[:, None, :]).reshape(size, -1)
-        sums = resampled_sums(rows, resamples, documents)
-        return sums.reshape(-1, len(self.lengths), features)
+        count = max(1, BLOCK // table.size)  # lengths at a time
+        parts = []
+        for at in range(0, len(self.lengths), count):
+            weights = self.weights[at : at + count].T
+            rows = (weights[:, :, None] * table[:, None, :]).reshape(size, -1)
+            sums = resampled_sums(rows, resamples, documents)
+            parts.append(sums.reshape(len(sums), -1, features))
+        return np.concatenate(parts, axis=1)
 
     def influence(
         self, table: np.ndarray, combine: Combine, documents: np.ndarray | None = None
@@ -400,7 +407,7 @@ def length_curves(
         common sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # resampled sums, cached for other scores
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # resampled sums, for scores of the same statistics
     for key in keys:
         having = {
             name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
@@ -416,7 +423,7 @@ def length_curves(
             of_group = [*islice(tables, len(runs))]
             values = []
             for table in of_group:
-                place = common.ids.tobytes(), table.tobytes()
+                place = blake2b(common.ids).digest(), blake2b(table).digest()
                 if place not in known:
                     count = runs[0].resamples if resamples is None else resamples
                     known[place] = of_length.sums(table, count, common.documents)
@@ -427,7 +434,9 @@ def length_curves(
                 common.ids,
                 count_documents(common.documents),
                 score.worst,
-                cache(partial(_mean_influence, of_length, of_group, score, common)),
+                partial(
+                    _remembered, partial(_mean_influence, of_length, of_group, score, common)
+                ),
                 shares,
             )
     return curves
@@ -459,6 +468,12 @@ def shared(weights: Callable[[CommonSentences], Kernel]) -> Callable[[CommonSent
         return kernels[place]
 
     return of_sentences
+
+
+@lru_cache(maxsize=8)
+def _remembered(influence: Callable[[], np.ndarray]) -> np.ndarray:
+    """Returns the influence on a curve, and keeps it for the comparisons of the same score."""
+    return influence()
 
 
 def _mean_influence(

@@ -205,7 +205,10 @@ def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
     """Selects the sentences that have a score in all runs."""
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
     indices = [np.searchsorted(run.ids, ids) for run in runs]
-    tables = [run.tables[key][at] for run, at in zip(runs, indices, strict=True)]
+    tables = [
+        run.tables[key] if len(ids) == len(run.ids) else run.tables[key][at]  # a copy only if needed
+        for run, at in zip(runs, indices, strict=True)
+    ]
     first, at = runs[0], indices[0]
     documents = None if first.documents is None else first.documents[at]
     domains = None if first.domains is None else first.domains[at]

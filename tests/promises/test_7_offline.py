@@ -33,6 +33,7 @@ def offline(program):
     return run
 
 
+@pytest.mark.slow
 def test_train_evaluate_translate_and_compare_work_offline(offline, program):
     tiny = [word for word in TINY if word != "logger=none"]
     assert len(tiny) < len(TINY)

@@ -43,6 +43,7 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
     )
 
 
+@pytest.mark.slow
 def test_lightning_trainer_fits_resumes_and_tests(parts, tmp_path, recwarn):
     data, make = parts
     # Update 8 is in the second epoch.
