@@ -95,6 +95,26 @@ def statements(records):
         cells = [*items["updates"][f"{size} ms"].values()]
         numbers = " | ".join([*(f"{cell:.0f}" for cell in cells[:-1]), f"{cells[-1]:.1f}"])
         yield "performance", f"| {size.replace('x', ' x ')} | {numbers} |"
+    lines = (RECORDS / "cpu.jsonl").read_text(encoding="utf-8").splitlines()
+    cpu = pd.DataFrame(map(json.loads, lines))
+    amx = pd.read_csv(RECORDS / "performance.csv", dtype=str).query(
+        "section == 'Training, laptop sizes' and table == '1'"
+    )
+    for _, of_version in amx.groupby("row"):
+        cells = of_version.set_index("column")["value"]
+        numbers = f"{cells['ms per update']} | {cells['ratio']} | {cells['target words/s']}"
+        own = cpu.query(f"part == 'training' and version == '{cells['version']}'").squeeze()
+        here = f"{own['ms']} | {own['ratio']:.2f} | {own['target_words_per_s']:,.0f}"
+        emulated = "bf16" in cells["version"]
+        of_both = f"{'emulated | |' if emulated else here} | {numbers}"
+        yield "performance", f"| {cells['version']} | {of_both} |"
+    fused = cpu.query("part == 'training' and version == 'fused float32'").squeeze()
+    yield "performance", f"{fused['over_products']:.2f} times as long as its matrix products"
+    peak = cpu[cpu["part"] == "memory"].set_index(["version", "shape"])["peak_mib"]
+    for version in ("plain", "fused"):
+        short, long = (peak[f"{version} float32", shape] for shape in ("80x50", "80x100"))
+        yield "performance", f"{short:.0f} MiB with `{version}`"
+        yield "performance", f"{long / short:.1f} times"
     quality = (RECORDS / "quality.jsonl").read_text(encoding="utf-8").splitlines()
     for row in map(json.loads, quality):
         numbers = f"{row['updates']:,} | {row['bleu']:.2f} | {row['brevity_penalty']:.2f} |"
