@@ -310,7 +310,7 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
         factors = SEEDS[plan.seeds].draw(generator)
         tables = [*translate(lengths, right, factors, generator, plan.truncated)]
         curve = curve_of(kernel(lengths), tables, resamples, drawn)
-        low, high = curve.band()
+        low, high = curve.band
         goal = np.interp(np.log(curve.lengths), np.log(expected.lengths), expected.score)
         known = ~np.isnan(curve.score)
         band.append(np.mean((low <= goal)[known] & (goal <= high)[known]))
@@ -331,7 +331,7 @@ def coverage(plan: Plan, sets: int, size: int, resamples: int) -> list[float]:
 
 def differs(first: Curve, second: Curve) -> bool:
     """Tells whether the band of the difference of two systems excludes 0 at some length."""
-    low, high = difference(first, second).band()
+    low, high = difference(first, second).band
     return bool(((low > 0) | (high < 0)).any())
 
 

@@ -61,7 +61,7 @@ def europarl_figure() -> Figure:
         axes.axvline(cap, color="0.6", linestyle="--", linewidth=1)
     for group, curve in europarl_curves().items():
         [line] = axes.plot(curve.lengths, curve.score, label=GROUPS[group])
-        axes.fill_between(curve.lengths, *curve.band(), alpha=0.2, color=line.get_color())
+        axes.fill_between(curve.lengths, *curve.band, alpha=0.2, color=line.get_color())
     axes.set(xlabel="words of the source sentence", ylabel="BLEU", ylim=0)
     axes.set_title("Europarl, English to French; bands: 95 %; dashed: longest training sentence")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)

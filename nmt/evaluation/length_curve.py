@@ -234,14 +234,24 @@ class Curve:
         """The values (G,) of the curve; NaN at lengths with too little data (`Score.enough`)."""
         return np.array([each.score for each in self.estimates])
 
+    @cached_property
     def band(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the lower ends (G,) and the upper ends (G,) of the intervals; NaN if unknown."""
+        """The lower ends (G,) and the upper ends (G,) of the intervals; NaN if unknown."""
         ends = [each.interval() for each in self.estimates]
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
         return low, high
 
     def at(self, length: float) -> Estimate:
-        """Interpolates the estimate at a length; the score is NaN outside the curve."""
+        """Returns the interpolated estimate at a length; the score is NaN outside the curve."""
+        if length not in self._known:
+            self._known[length] = self._interpolate(length)
+        return self._known[length]
+
+    @cached_property
+    def _known(self) -> dict[float, Estimate]:
+        return {}
+
+    def _interpolate(self, length: float) -> Estimate:
         first, last = self.lengths[[0, -1]]
         inside = first * (1 - 1e-9) <= length <= last * (1 + 1e-9)  # exp(log(10)) > 10
         place = float(np.interp(np.log(length), np.log(self.lengths), np.arange(len(self.lengths))))
@@ -296,7 +306,7 @@ class Curve:
             is None if the curve or edge does not fall so far.
         """
         curve = self.relative
-        parts = (curve.score, *curve.band())
+        parts = (curve.score, *curve.band)
         beyond = self.lengths >= self.kernel.short * (1 - 1e-9)
         return tuple(_first_below(self.lengths, part, 1 - share, beyond) for part in parts)
 
@@ -321,6 +331,7 @@ class ComparedCurve(Curve):
       at all lengths suggest, if a better seed is better by the same percentage of the score everywhere.
     """
 
+    @cached_property
     def band(self) -> tuple[np.ndarray, np.ndarray]:
         resamples = self.samples[0].shape[1] - 1
         unknown = np.full_like(self.score, np.nan)
@@ -407,7 +418,9 @@ def length_curves(
         common sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[tuple[bytes, bytes], np.ndarray] = {}  # resampled sums, for scores of the same statistics
+    known: dict[
+        tuple[bytes, bytes], np.ndarray
+    ] = {}  # resampled sums, for scores of the same statistics
     for key in keys:
         having = {
             name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
@@ -423,7 +436,7 @@ def length_curves(
             of_group = [*islice(tables, len(runs))]
             values = []
             for table in of_group:
-                place = blake2b(common.ids).digest(), blake2b(table).digest()
+                place = blake2b(common.ids.data).digest(), blake2b(table.data).digest()
                 if place not in known:
                     count = runs[0].resamples if resamples is None else resamples
                     known[place] = of_length.sums(table, count, common.documents)
@@ -434,9 +447,7 @@ def length_curves(
                 common.ids,
                 count_documents(common.documents),
                 score.worst,
-                partial(
-                    _remembered, partial(_mean_influence, of_length, of_group, score, common)
-                ),
+                partial(_remembered, partial(_mean_influence, of_length, of_group, score, common)),
                 shares,
             )
     return curves

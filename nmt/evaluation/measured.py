@@ -206,7 +206,9 @@ def common_sentences(runs: Sequence[Measured], key: str) -> CommonSentences:
     ids = functools.reduce(np.intersect1d, [run.ids[run.has(key)] for run in runs])
     indices = [np.searchsorted(run.ids, ids) for run in runs]
     tables = [
-        run.tables[key] if len(ids) == len(run.ids) else run.tables[key][at]  # a copy only if needed
+        run.tables[key]
+        if len(ids) == len(run.ids)
+        else run.tables[key][at]  # a copy only if needed
         for run, at in zip(runs, indices, strict=True)
     ]
     first, at = runs[0], indices[0]

@@ -114,7 +114,7 @@ def domain_rows(curves: Curves, domain: str) -> Iterator[dict[str, Any]]:
 
 
 def _points(curve: Curve, **head: str) -> Iterator[dict[str, Any]]:
-    columns = curve.lengths, curve.estimates, *curve.band()
+    columns = curve.lengths, curve.estimates, *curve.band
     for words, estimate, low, high in zip(*columns, strict=True):
         if np.isfinite(estimate.score):
             ends = {"words": words, "value": estimate.score, "low": low, "high": high}

@@ -147,7 +147,7 @@ def test_kernel_averages_both_sides_of_the_training_limit():
 
 def apart(curve, value):
     """Returns the lengths at which the band of a curve excludes a value."""
-    low, high = curve.band()
+    low, high = curve.band
     return curve.lengths[(low > value) | (high < value)]
 
 
@@ -179,7 +179,7 @@ def band_of_nll(lengths, nll, resamples, documents=None):
         ]
         groups[name] = [Measured(records, choose_scores(["nll_per_word"]), resamples)]
     curves = length_curves(groups, ["nll_per_word"])["nll_per_word"]
-    return difference(curves["a"], curves["b"]).band()
+    return difference(curves["a"], curves["b"]).band
 
 
 def test_band_of_a_difference_equals_a_loop_over_sentences():
@@ -245,7 +245,7 @@ def half_width(curve, *scores):
     """Returns half the width of the band of the difference to a system that has these scores on all sentences."""
     samples = np.repeat(np.reshape(scores or (0.0, 0.0, 0.0), (3, 1, 1)), 101, axis=1)
     fixed = replace(curve, samples=[samples], influence=lambda: 0 * curve.influence())
-    low, high = difference(curve, fixed).band()
+    low, high = difference(curve, fixed).band
     return (high[0] - low[0]) / 2
 
 
@@ -297,7 +297,7 @@ def test_band_over_seeds_fits_the_variance_to_all_lengths():
         fixed = replace(
             curve, samples=[0 * curve.samples[0]], influence=lambda: 0 * both.influence()
         )
-        low, high = difference(curve, fixed).band()
+        low, high = difference(curve, fixed).band
         widths.append((high - low) / 2)
     of_seeds = widths[0] ** 2 - widths[1] ** 2
     fitted = 400 * (100 / 3 + 4 / 3 / 16) / (10**4 + 100**2)
@@ -314,7 +314,7 @@ def test_band_of_three_documents_that_differ_in_size(compare, other):
     fixed = replace(
         curve, samples=[np.full((1, 101, 1), other)], influence=lambda: np.zeros((3, 1))
     )
-    low, high = compare(curve, fixed).band()
+    low, high = compare(curve, fixed).band
     assert (high - low) / 2 == pytest.approx((4**2 / variance * of_resamples) ** 0.5)
 
 
