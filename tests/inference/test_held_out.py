@@ -149,7 +149,9 @@ def test_translate_set_on_several_ranks_equals_one(monkeypatch, world):
     assert translate_set(trained, SENTENCES, "test") == expected
 
 
-@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize(
+    "precision", ["32-true", pytest.param("bf16-mixed", marks=pytest.mark.slow)]
+)
 def test_translate_set_is_the_same_for_any_number_of_threads(precision):
     """Results are identical to the bit, and in the order of the test set."""
     network = make_network().float()

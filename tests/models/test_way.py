@@ -64,6 +64,7 @@ def fit(model, data, folder, *callbacks, path=None):
     return {name: weight.clone() for name, weight in model.state_dict().items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", [True, False])
 def test_resumed_run_keeps_kernels_and_graphs(graphs, parts, tmp_path, monkeypatch):
     """A resumed run does not measure again. Graphs pad batches, so another choice would draw other dropout masks."""

@@ -161,6 +161,7 @@ def test_user_optimizer_schedule_and_callback(folder):
     assert optimizer["param_groups"][0]["lr"] == pytest.approx(0)  # the end of the cosine schedule
 
 
+@pytest.mark.slow
 def test_checkpoint_with_user_code_needs_trust(folder):
     typed = ("checkpoint=run", "hydra.run.dir=again", *SILENT)
     ended = run("evaluate", *typed, cwd=folder)

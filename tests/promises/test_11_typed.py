@@ -148,6 +148,7 @@ def test_groups_of_the_original_command_may_be_repeated(stored_of):
     assert again == flatten(to_containers(stored)) | {"trainer.max_steps": 9}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", of_groups(options("evaluate"), sections=True))
 def test_option_in_an_evaluation_equals_a_new_run(composer, stored_of, word):
     before, wanted = (flatten(to_containers(stored_of(*TINY, *more))) for more in ((), (word,)))
@@ -313,6 +314,7 @@ class TestCommands:
 
     LAST = "ckpt_path=rnnsearch/checkpoints/last.ckpt"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("typed", "refusal"),
         [

@@ -60,6 +60,7 @@ def test_refuses_a_second_command_in_a_run_folder(program):
     assert third.code == 0, third.err
 
 
+@pytest.mark.slow
 def test_results_json_is_written_last(program):
     """If a run is killed before its last write, only results.json is missing."""
     typed = (*TYPED, "hydra.run.dir=cut")

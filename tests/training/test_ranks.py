@@ -71,6 +71,7 @@ def messages(ended: Ended) -> list[str]:
     return [line for line in ended.err.splitlines() if line.startswith("nmt: ")]
 
 
+@pytest.mark.slow
 def test_signal_ends_a_rank_that_waits_for_others(tmp_path):
     process = launch(tmp_path / "runs", "sleep 30")
     time.sleep(0.5)  # until rank 0 waits in C++ code

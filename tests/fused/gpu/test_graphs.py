@@ -43,7 +43,14 @@ def learn(net, graphs, words):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("scoring", ["additive", "dot", "none"])
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "additive",
+        pytest.param("dot", marks=pytest.mark.slow),
+        pytest.param("none", marks=pytest.mark.slow),
+    ],
+)
 def test_graphs_equal_plain_gradients_over_ten_shapes(scoring, device):
     plain, fused = (make(scoring, recurrence=name).to(device) for name in ("plain", "fused"))
     graphs = rehearsed()
