@@ -418,9 +418,8 @@ def length_curves(
         common sentences of similar length.
     """
     curves: dict[str, dict[Name, Curve]] = {}
-    known: dict[
-        tuple[bytes, bytes], np.ndarray
-    ] = {}  # resampled sums, for scores of the same statistics
+    # resampled sums, for scores of the same statistics
+    known: dict[tuple[bytes, bytes], np.ndarray] = {}
     for key in keys:
         having = {
             name: runs for name, runs in groups.items() if all(r.has(key).any() for r in runs)
