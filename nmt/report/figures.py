@@ -16,14 +16,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from nmt.evaluation.documents import axis_title, dimension
-from nmt.evaluation.length_curve import FEWEST, WIDTH
+from nmt.evaluation.documents import axis_title
 from nmt.evaluation.scores import NO_UNK
-from nmt.report.comparison import LEVEL, Comparison
+from nmt.report.captions import MANY, caption, shown, training_caps
+from nmt.report.comparison import Comparison
 from nmt.report.heatmap import choose_four, four_figure
 from nmt.report.result_tables import heading
-from nmt.report.retention import resampled_words
-from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, shown, style
+from nmt.report.style import COLOURS, GREY, Drawing, run_style, save_figure, style
 from nmt.utils.files import write_text
 
 BLEU_PARTS = ("bleu", NO_UNK.key, "brevity_penalty", "bleu_precisions")
@@ -32,7 +31,6 @@ PANEL = 2.75  # width of a panel in inches; two panels are as wide as the text o
 MAX_LABEL = 60  # maximum length of a label in characters
 LETTER = 0.058  # mean width of a letter in the legend, in inches
 LEGEND_LINE = 0.14  # height of a line of the legend, in inches
-MANY = 8  # maximum number of curves in one panel
 SMALL = (1.1, 0.85)  # width and height of a panel of `systems_figure`, in inches
 ABREAST = 5  # panels per row of `systems_figure`
 FAINT = "#CCCCCC"
@@ -170,40 +168,6 @@ def curves_figure(comparison: Comparison, test_set: str, keys: Sequence[str] = (
     if len(comparison.groups) > MANY and ranked_groups(comparison, test_set):
         return systems_figure(comparison, test_set)
     return lengths_figure(comparison, test_set, keys)
-
-
-def caption(comparison: Comparison, test_set: str, score: str = "BLEU") -> str:
-    """Returns a caption that explains a figure of a score by length."""
-    totals = comparison.whole(test_set)
-    totals = totals[totals["key"].isin(comparison.main(test_set))]
-    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(totals["sentences"]))
-    curves = comparison.curves[comparison.curves["set"] == test_set]
-    by = dimension(comparison.unit(test_set))
-    what = by.partition(" ")[0]  # length or position
-    text = f"How {score} depends on the {by} on {shown(test_set, 60)} ({counts} pairs). "
-    if len(curves):
-        text += (
-            f"Line: {score} of sentences near that {what} (Gaussian kernel over its logarithm with "
-            f"standard deviation {WIDTH}; at least {FEWEST} effective sentences). "
-        )
-        if drawn := resampled_words(curves[curves["kind"] == "score"]):
-            text += f"Band: {LEVEL} confidence interval over {drawn}, at each {what}. "
-        if "constant" in set(curves["kind"]):
-            text += "Dashed: a system with the same error rate per word at every length. "
-    else:
-        text += f"No curve: fewer than {FEWEST} sentences of similar {what}. "
-    text += f"Points: buckets of {what}s. "
-    if training_caps(comparison):
-        text += "Vertical line: the longest training sentence. "
-    searches = dict.fromkeys(run.search for run in comparison.present(test_set))
-    known = " or ".join(filter(None, searches))
-    return text + (f"Search: {known}." if known else "")
-
-
-def training_caps(comparison: Comparison) -> list[int]:
-    """Returns the distinct maximum lengths of training sentences of the runs, in ascending order."""
-    caps = {run.results.get("max_length") for run in comparison.runs}
-    return sorted(filter(None, caps))
 
 
 def _places(buckets: pd.DataFrame) -> pd.Series:

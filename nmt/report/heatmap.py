@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from nmt.report.style import Drawing, shown, style
+from nmt.report.captions import shown
+from nmt.report.style import Drawing, style
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
 CELL = 0.145  # side of a cell in inches: the height of a line of 7-point type

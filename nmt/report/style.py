@@ -107,15 +107,6 @@ def advise_font(script: str) -> None:
     )
 
 
-def shown(text: str, longest: int = 24) -> str:
-    """Returns a token for a figure: control characters are replaced, and long tokens are cut."""
-    visible = "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs", "Cn") else c
-        for c in text
-    )
-    return visible if len(visible) <= longest else f"{visible[: longest - 1]}…"
-
-
 def run_style(place: int) -> dict[str, Any]:
     """Returns colour, marker and line style for run number `place` (from 0) of a figure."""
     return {

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from nmt.config.schema import PageConfig
 from nmt.report.comparison import Comparison
-from nmt.report.figures import draw_figures
 from nmt.report.page.builder import build_page
 from nmt.report.result_tables import scores_by_length, write_tables
 from nmt.utils.text import counted
@@ -31,7 +30,10 @@ def write_comparison(
         figures: formats of the figures; empty: no figures.
     """
     write_tables(comparison, folder / "tables")
-    draw_figures(comparison, folder / "figures", figures, captioned=False)
+    if figures:
+        from nmt.report.figures import draw_figures  # imports matplotlib
+
+        draw_figures(comparison, folder / "figures", figures, captioned=False)
     page = build_page(comparison, folder / "comparison.html", report, title=title)
     systems = sum(run.external for run in comparison.runs)
     counts = {"run": len(comparison.runs) - systems, "system": systems}

@@ -9,8 +9,9 @@ from PIL import Image
 
 from nmt.config.schema import Config
 from nmt.inference.held_out import Evaluated
+from nmt.report.captions import caption
 from nmt.report.comparison import compare_finished
-from nmt.report.figures import caption, curves_figure, draw_figures, lengths_figure, systems_figure
+from nmt.report.figures import curves_figure, draw_figures, lengths_figure, systems_figure
 from nmt.report.heatmap import choose_four, four_figure, heatmap_figure
 from nmt.report.runs import read_run
 from nmt.report.style import advise_font, save_figure

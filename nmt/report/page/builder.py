@@ -19,8 +19,8 @@ from nmt.config.schema import PageConfig
 from nmt.evaluation.documents import dimension
 from nmt.evaluation.significance import FEWEST
 from nmt.report import result_tables
+from nmt.report.captions import MANY
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.figures import MANY
 from nmt.report.page import embed
 from nmt.report.page.payload import fitted_models, fitted_sentences, overview
 from nmt.report.table import Table

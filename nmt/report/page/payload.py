@@ -22,8 +22,8 @@ from nmt.config.schema import PageConfig
 from nmt.evaluation.documents import at_length, axis_title
 from nmt.evaluation.records import Record
 from nmt.evaluation.scores.bleu import WIDTH, bleu
+from nmt.report.captions import caption
 from nmt.report.comparison import LEVEL, Comparison
-from nmt.report.figures import caption
 from nmt.report.page.embed import packed, program
 from nmt.report.result_tables import heading, set_title
 from nmt.report.runs import FinishedRun, grouped
