@@ -438,7 +438,9 @@ COLUMNS = ("curve", "retention", "10 %", "25 %", "50 %", "exact")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--sentences", type=int, default=1400)
     parser.add_argument("--resamples", type=int, default=500)
