@@ -249,6 +249,15 @@ def half_width(curve, *scores):
     return (high[0] - low[0]) / 2
 
 
+def test_a_curve_gives_the_estimate_of_each_length():
+    curve = constructed(3.0, influence=np.zeros(4))
+    of = Kernel(np.array([10.0, 11]), np.ones((2, 4)), np.array([40.0, 40]))
+    both = np.concatenate([curve.samples[0], 2 * curve.samples[0]], axis=2)
+    curve = replace(curve, kernel=of, samples=[both])
+    for _ in range(2):
+        assert [curve.at(length).score for length in (10, 11)] == pytest.approx([3, 6])
+
+
 def test_band_over_seeds_adds_two_variances():
     influence = 0.05 * np.array([1.0, 2, 3, -1, -2, -3, 4, -4])
     alone = half_width(constructed(0, influence=influence))

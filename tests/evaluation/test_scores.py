@@ -78,6 +78,23 @@ def test_scores_with_several_references_equal_sacrebleu():
         assert "nrefs:var" in score.signature
 
 
+def test_bleu_statistics_equal_sacrebleu():
+    """Short texts over few words repeat n-grams, and several references have the closest length."""
+    generator = random.Random(1)
+
+    def words():
+        return generator.choices("abcde", k=generator.randrange(9))
+
+    metric = BLEU(tokenize="none")
+    for _ in range(400):
+        hypothesis, *references = (words() for _ in range(generator.randrange(2, 5)))
+        given = metric._extract_reference_info(list(map(" ".join, references)))
+        lengths, counts = np.split(
+            metric._compute_segment_statistics(" ".join(hypothesis), given), [2]
+        )
+        assert sentence_statistics(hypothesis, *references).tolist() == [*counts, *lengths]
+
+
 def test_chrf_of_many_sentences_equals_sacrebleu(monkeypatch):
     """Short texts over few characters repeat n-grams, within a sentence and in the sentences beside it."""
     monkeypatch.setattr("nmt.evaluation.scores.text.BLOCK", 150)

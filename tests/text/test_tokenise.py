@@ -31,6 +31,8 @@ HOSTILE = [
         ("fr", "L’été, c’est l’heure d’y aller…", "L' été , c' est l' heure d' y aller ..."),
         ("fr", "Il paie 5\u00a0300,50 € « comptant ».", 'Il paie 5,300,50 € " comptant " .'),
         ("en", "R&D <b> 100%", "R & D < b > 100 %"),
+        # Before a small letter, a full stop belongs to an abbreviation.
+        ("en", "Approx. three came. Four left. élan!", "Approx. three came . Four left. élan !"),
     ],
 )
 def test_tokens_equal_those_of_moses(language: str, text: str, tokens: str) -> None:
