@@ -39,7 +39,7 @@ from nmt.data.pairs import Pairs
 from nmt.data.preparation import prepare
 from nmt.evaluation import results
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
-from nmt.text.tokenise import tokenisers
+from nmt.text.tokenise import tokeniser
 from nmt.utils.devices import processor
 from nmt.utils.environment import git_commit
 from nmt.utils.errors import InputError
@@ -286,7 +286,7 @@ def run(overrides: Sequence[str], folder: Path, sentences: int = 300, reordering
         raise InputError(f"--output {folder}: already contains a system; choose another folder")
     config = nmt.configure(*overrides)
     text = prepare(config.data, config.tokenizer)
-    detokenise = tokenisers(config.data.languages)[1].detokenise
+    detokenise = tokeniser(config.data.languages[1]).detokenise
     tables = folder / "tables"
     shutil.rmtree(tables, ignore_errors=True)  # of a stopped script
     start = time.monotonic()

@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 def main(composed: ScoreConfig) -> None:
     from nmt.inference.load import load_for_command
     from nmt.text.lines import check_file, read_parallel
-    from nmt.text.tokenise import MAX_WORDS, count_words, tokenisers
+    from nmt.text.tokenise import MAX_WORDS, count_words, tokeniser
     from nmt.utils.errors import InputError
     from nmt.utils.progress import Stage
 
     files = [check_file(getattr(composed, side), side) for side in ("source", "target")]
     model = load_for_command(composed)
     config = model.config
-    tools = tokenisers(config.data.languages)
+    tools = list(map(tokeniser, config.data.languages))
     total, symbol_count, number = 0.0, 0, 0
     pairs = read_parallel(files)
     with Stage("scoring", unit="pair", shown=config.trainer["enable_progress_bar"]) as stage:

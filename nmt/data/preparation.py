@@ -33,7 +33,7 @@ from nmt.data.vocabulary import (
     load_vocabulary,
     rank_words,
 )
-from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokenisers
+from nmt.text.tokenise import LANGUAGES, Tokeniser, split, tokeniser
 from nmt.utils.errors import InputError
 from nmt.utils.processes import follow_parent
 from nmt.utils.startup import shared_cores
@@ -182,7 +182,7 @@ def tokenise_text(text: TextConfig, data: DataConfig, key: str) -> Stored:
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal pairs
-        tools = tokenisers(data.languages)
+        tools = list(map(tokeniser, data.languages))
         work = partial(_tokenise, source.read, tools, raw, keep_text)
         for size, batch in map_chunks(work, zip(itertools.count(first, CHUNK), source.chunks)):
             pairs += size

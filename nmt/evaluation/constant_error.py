@@ -9,6 +9,9 @@ The error rates are fitted to a given system. On the whole test set, the simulat
 length ratio, and precisions of 1-grams and 4-grams. Its length curves show how a score depends on sentence
 length at constant error rates. To reduce noise, the statistics of `DRAWS` simulated systems are averaged.
 
+A large test set is simulated in parts, each with its own error rates, which limits memory. With k parts, a part has
+every k-th sentence, so all parts have about the same lengths and errors.
+
 In array shapes, N is the number of sentences.
 """
 
@@ -17,13 +20,14 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaincinv, binom
 
-from nmt.evaluation.measured import Measured
+from nmt.evaluation.measured import Measured, statistics_tables
 from nmt.evaluation.records import Record, in_order, system_record
 from nmt.evaluation.scores.bleu import (
     CORRECT,
@@ -37,6 +41,7 @@ from nmt.utils.progress import Stage
 
 SEED = 12345
 DRAWS = 4  # number of simulated systems to average
+MOST = 20_000  # maximum number of sentences in a part
 # Lower and upper bounds of `replaced`, `variation` and `clustered`. Below -0.5, swaps would be rarer again.
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
@@ -221,7 +226,9 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     return rates(best)
 
 
-def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Iterator[list[Record]]:
+def constant_error_records(
+    records: Sequence[Record], draws: int = DRAWS, seed: int = SEED
+) -> Iterator[list[Record]]:
     """Yields the records of simulated systems with the BLEU of a given system and constant error rates.
 
     All simulated systems have the same rates, but different errors. They have no scores of detokenised
@@ -229,6 +236,8 @@ def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Ite
 
     Args:
         records: records of the given system.
+        draws: number of simulated systems.
+        seed: seed of the errors of the first simulated system; the next one has the next seed.
     """
     ordered = in_order(records)
     references = _references_of(
@@ -237,10 +246,10 @@ def constant_error_records(records: Sequence[Record], draws: int = DRAWS) -> Ite
             for record in ordered
         )
     )
-    references.draw(SEED)
+    references.draw(seed)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
     for number in range(draws):
-        references.draw(SEED + number)
+        references.draw(seed + number)
         words, sentence = references.hypotheses(rates)
         ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
         written = [references.vocabulary[index] for index in words.tolist()]
@@ -269,19 +278,41 @@ def measure_constant_error(
         measured: statistics of each run. The same scores are computed for the simulated systems.
     """
 
-    def tables(run: int) -> dict[str, np.ndarray]:
+    ordered = [in_order(rows) for rows in records]
+    counts = [max(1, math.ceil(len(rows) / MOST)) for rows in ordered]
+    # All runs of a part come one after another, because they share the references.
+    jobs = sorted((part, run) for run, count in enumerate(counts) for part in range(count))
+
+    def tables(job: tuple[int, int]) -> dict[str, np.ndarray]:
+        part, run = job
+        own = ordered[run][part :: counts[run]]
         draws = [
-            {key: s.table(each, compute=not s.slow) for key, s in measured[run].scores.items()}
-            for each in constant_error_records(records[run])
+            statistics_tables(measured[run].scores, each, compute_slow=False)
+            for each in constant_error_records(own, seed=SEED + DRAWS * part)
         ]
         return {key: np.mean([each[key] for each in draws], axis=0) for key in draws[0]}
 
-    systems = []
-    with Stage("simulating constant error rates", len(records), "run", shown=shown) as stage:
-        for run, simulated in enumerate(
-            map_in_processes(tables, range(len(records)), sum(map(len, records)))
-        ):
-            systems.append(copy.copy(measured[run]))
-            systems[-1].tables = simulated
-            stage.advance()
+    parts: list[list[dict[str, np.ndarray]]] = [[] for _ in ordered]
+    total = sum(map(len, ordered))
+    with Stage("simulating constant error rates", total, "sentence", shown=shown) as stage:
+        # A user's score may use threads, for example of torch, which do not survive a fork.
+        ours = all(
+            type(s).__module__.startswith("nmt.") for m in measured for s in m.scores.values()
+        )
+        results = map_in_processes(tables, jobs, total) if ours else map(tables, jobs)
+        for (_, run), simulated in zip(jobs, results, strict=True):
+            parts[run].append(simulated)
+            stage.advance(len(next(iter(simulated.values()))))
+    systems = [copy.copy(each) for each in measured]
+    for system, own in zip(systems, parts, strict=True):
+        system.tables = {key: _interleaved([part[key] for part in own]) for key in own[0]}
     return systems
+
+
+def _interleaved(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Joins the tables of k parts; row i of part p becomes row p + k i. A part without statistics has one column."""
+    shape = sum(map(len, parts)), max(part.shape[1] for part in parts)
+    table = np.empty(shape)
+    for index, part in enumerate(parts):
+        table[index :: len(parts)] = part
+    return table

@@ -1,8 +1,6 @@
 """Computes the scores of a test set from its records."""
 
 import functools
-import logging
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -24,13 +22,9 @@ from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.text import ChrF, SacreBleu, Ter, TextScore
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
-from nmt.utils.startup import shared_cores
 from nmt.utils.text import counted
 
-log = logging.getLogger(__name__)
-
 PART = 20  # number of sentences in a task for a worker process
-SAMPLE, MANY = 10, 1000  # with MANY or more, time SAMPLE sentences to predict the total time
 
 
 def keep_statistics(
@@ -58,7 +52,7 @@ def compute_statistics(
 
     Args:
         records: records of one test set, by name of the run or system.
-        shown: whether to show progress, and to log the expected time if it is at least a minute.
+        shown: whether to show progress.
     """
     jobs = []
     if isinstance(score, TextScore) and any(records.values()):
@@ -70,14 +64,6 @@ def compute_statistics(
     if not count:
         return
 
-    if shown and count >= MANY:
-        sample = [part[0] for _, part in jobs[:: max(1, len(jobs) // SAMPLE)]]
-        start = time.perf_counter()
-        score.all_statistics(sample)
-        seconds = (time.perf_counter() - start) / len(sample)
-        minutes = seconds * count / shared_cores() / 60
-        if minutes >= 1:
-            log.info("%s of %d sentences: about %.0f minutes", score.title, count, minutes)
     parts = [part for _, part in jobs]
     is_ours = type(score) in (SacreBleu, ChrF, Ter)
     results = (
@@ -92,6 +78,27 @@ def compute_statistics(
             for record, numbers in zip(part, found, strict=True):
                 _keep(record, score, numbers)
             stage.advance(len(part))
+
+
+def statistics_tables(
+    scores: Mapping[str, Score], records: Sequence[Record], *, compute_slow: bool
+) -> dict[str, np.ndarray]:
+    """Returns the statistics (N, F) of N sentences by key of the score; scores of one field share a table.
+
+    Args:
+        compute_slow: whether to compute statistics of slow scores that are missing in the records.
+    """
+    tables: dict[str, np.ndarray] = {}
+    of_field: dict[str, np.ndarray] = {}
+    for key, score in scores.items():
+        is_field = score.field and not score.slow and type(score).statistics is Score.statistics
+        if is_field and score.field in of_field:
+            tables[key] = of_field[score.field]
+            continue
+        tables[key] = score.table(records, compute=compute_slow or not score.slow)
+        if is_field:
+            of_field[score.field] = tables[key]
+    return tables
 
 
 class Measured:
@@ -137,10 +144,7 @@ class Measured:
         self.documents = number_documents(record.get("document") for record in ordered)
         domains = [record.get("domain") for record in ordered]
         self.domains = None if None in domains or not domains else np.array(domains)
-        self.tables = {
-            key: score.table(ordered, compute=compute_slow or not score.slow)
-            for key, score in self.scores.items()
-        }
+        self.tables = statistics_tables(self.scores, ordered, compute_slow=compute_slow)
 
     def has(self, key: str) -> np.ndarray:
         """Tells which sentences have a score: (N,) bool; all False if the score was not computed."""

@@ -108,8 +108,9 @@ class Tokeniser:
         if clusters:
             indices = (ord(token) - _PRIVATE if len(token) == 1 else -1 for token in tokens)
             tokens = [clusters[n] if n >= 0 else t for n, t in zip(indices, tokens, strict=True)]
-        # Equal words of a large text share memory.
-        return [sys.intern(word) for token in tokens if (word := _without_outer_joiners(token))]
+        if any(joiner in text for joiner in JOINERS):
+            tokens = list(filter(None, map(_without_outer_joiners, tokens)))
+        return list(map(sys.intern, tokens))  # equal words of a large text share memory
 
     def detokenise(self, tokens: Sequence[str]) -> str:
         """Joins words to a line of ordinary text, and removes the XML escapes of Moses' own tokeniser."""
@@ -230,8 +231,3 @@ def _words(characters: bool) -> re.Pattern[str]:
 def tokeniser(language: str) -> Tokeniser:
     """Returns the cached tokeniser of a language."""
     return Tokeniser(language)
-
-
-def tokenisers(languages: Sequence[str]) -> list[Tokeniser]:
-    """Returns the tokenisers of the source and the target language."""
-    return [tokeniser(language) for language in languages]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import damaged
+from nmt.evaluation import constant_error
 from nmt.evaluation.constant_error import (
     Rates,
     References,
@@ -120,3 +121,23 @@ def test_rising_error_rate_differs_from_a_constant_rate(references, rate, falls)
     kept = [curves[name].relative.at(50).score for name in measured]
     assert apart.score == pytest.approx(kept[0] - kept[1])
     assert (apart.interval()[1] < 0) is falls
+
+
+def test_parts_of_a_large_set_are_simulated_like_the_whole_set(references, monkeypatch):
+    """Each row belongs to its sentence, and the simulated system has the BLEU of the given one."""
+    draw = np.random.default_rng(3)
+    given = damaged(references, draw.choice([0.05, 0.6], len(references)), draw)
+    runs = [given[::-1], given[:500]]
+    own = [Measured(rows, choose_scores([]), resamples=0) for rows in runs]
+    whole = measure_constant_error(runs, own)
+    monkeypatch.setattr(constant_error, "MOST", 333)
+    parts = measure_constant_error(runs, own)
+    for rows, one, several in zip(own, whole, parts, strict=True):
+        lengths = [len(references[number]) for number in rows.ids]
+        np.testing.assert_array_equal(several.tables["bleu"][:, 9], lengths)
+        assert several.overall("bleu") == pytest.approx(rows.overall("bleu"), abs=2)
+        assert not np.array_equal(several.tables["bleu"], one.tables["bleu"])
+        assert np.corrcoef(several.tables["bleu"][:, 0], one.tables["bleu"][:, 0])[0, 1] > 0.9
+    # Neighbouring sentences, which are in different parts, have independent errors.
+    correct = parts[0].tables["bleu"][:, 0] / list(map(len, references))
+    assert abs(np.corrcoef(correct[:-1], correct[1:])[0, 1]) < 0.1

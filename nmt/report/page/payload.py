@@ -10,7 +10,7 @@ import json
 import math
 import zlib
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ LIMIT = 12_000_000  # maximum size of all models in bytes (base64), with `report
 OFFERED = 80  # maximum number of test sentences that the page offers as examples
 # Limits per page. If translations or alignments need more, an evenly spaced selection is kept.
 MAX_TRANSLATION_BYTES = 800_000
+MOST_TRANSLATIONS = 5_000  # more sentences of a test set do not fit
 MAX_ALIGNMENT_BYTES = 1_900_000
 
 
@@ -83,9 +84,7 @@ def overview(comparison: Comparison) -> dict[str, Any]:
             for name in comparison.sets
         },
         "level": LEVEL,
-        "buckets": _rows(
-            scores.sort_values("from", kind="stable"), without=["subset", "score", "interval"]
-        ),
+        "buckets": _rows(scores.sort_values("from", kind="stable"), without=["subset", "score"]),
         "curves": _rows(
             comparison.curves.round({"words": 2, "value": 4, "low": 4, "high": 4}),
             without=["sentences", "interval"],
@@ -123,7 +122,11 @@ def fitted_sentences(
     }
     aligned = {name: spread(_aligned(runs[name], name), limit) for name in runs}
     aligned = _thinned(aligned, MAX_ALIGNMENT_BYTES)
-    written = {name: _translations(runs[name], name) for name in runs}
+    written = {}
+    totals = {}
+    for name in runs:
+        also = {row["id"] for row in aligned[name]}
+        written[name], totals[name] = _translations(runs[name], name, also)
     chosen = _thinned(written, MAX_TRANSLATION_BYTES)
     translations = {}
     for name, rows in written.items():
@@ -133,7 +136,7 @@ def fitted_sentences(
             "unit": comparison.unit(name),
             "place": at_length(0, comparison.unit(name)),
             "rows": [row for row in rows if row["id"] in kept],
-            "total": len(rows),
+            "total": totals[name],
         }
     return aligned, translations
 
@@ -144,17 +147,24 @@ def _thinned(sets: dict[str, list[Item]], room: int) -> dict[str, list[Item]]:
     return {name: spread(rows, math.ceil(share * len(rows))) for name, rows in sets.items()}
 
 
-def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
-    """Returns every sentence of a test set with each run's translation, from short to long.
+def _translations(
+    runs: Sequence[FinishedRun], test_set: str, also: Collection[int]
+) -> tuple[list[dict[str, Any]], int]:
+    """Selects at most MOST_TRANSLATIONS sentences of a test set, evenly spaced by length, and those with ids in `also`.
 
     Returns:
-        Rows with `id`, `length`, `s` (source), `r` (reference), `h` (a hypothesis per run; None if the run has
-        none), and `b` (the sentence BLEU of each hypothesis).
+        Rows from short to long, and the number of all sentences. A row has `id`, `length`, `s` (source), `r`
+        (reference), `h` (a hypothesis per run; None if the run has none), and `b` (the sentence BLEU of each
+        hypothesis).
     """
     tables = [{row["id"]: row for row in run.translations(test_set)} for run in runs]
     scores = [sentence_bleu(run.translations(test_set)) for run in runs]
+    sentences = ChainMap(*tables)
+    ascending = sorted(sentences, key=lambda identity: (sentences[identity]["length"], identity))
+    chosen = {*spread(ascending, MOST_TRANSLATIONS), *also}
     rows = []
-    for identity, sentence in ChainMap(*tables).items():
+    for identity in filter(chosen.__contains__, ascending):
+        sentence = sentences[identity]
         written = [table.get(identity) for table in tables]
         rows.append(
             {
@@ -166,7 +176,7 @@ def _translations(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, 
                 "b": [of_run.get(identity) for of_run in scores],
             }
         )
-    return sorted(rows, key=lambda row: (row["length"], row["id"]))
+    return rows, len(ascending)
 
 
 def _aligned(runs: Sequence[FinishedRun], test_set: str) -> list[dict[str, Any]]:
