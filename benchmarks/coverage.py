@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from nmt.evaluation.compared_curve import difference
 from nmt.evaluation.constant_error import measure_constant_error
 from nmt.evaluation.length_curve import (
     LONG,
@@ -49,7 +50,6 @@ from nmt.evaluation.length_curve import (
     SHORT,
     Curve,
     Kernel,
-    difference,
     excess_retention,
     kernel,
     length_curves,

@@ -8,8 +8,9 @@ with an effective sample size of at least `FEWEST` sentences. The effective samp
 squared sum of the weights, divided by the sum of the squared weights.
 
 The bootstrap (`nmt.evaluation.resampling`) sums the weighted statistics of all resamples in one matrix
-product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a single curve
-is a separate interval at each length. The band of a difference or ratio is simultaneous (`ComparedCurve`).
+product. The variance between seeds is estimated as in `nmt.evaluation.estimate`. The band of a curve is
+a separate interval at each length; that of a difference of curves holds at all lengths together
+(`nmt.evaluation.compared_curve`).
 
 Array shapes: N sentences, U resampled units (sentences or documents), F statistics of a sentence, G lengths
 of the curve, R resamples, n runs of a group.
@@ -26,16 +27,14 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
 
-from nmt.config.keys import CONFIDENCE, EDGES
+from nmt.config.keys import EDGES
 from nmt.evaluation.estimate import Estimate, combined
 from nmt.evaluation.measured import CommonSentences, Measured, common_sentences
 from nmt.evaluation.resampling import (
     Combine,
     count_documents,
     resampled_sums,
-    signed_sums,
     sums_by_document,
 )
 from nmt.evaluation.scores import Score
@@ -45,7 +44,7 @@ FEWEST = 30  # minimum effective sample size at a length of a curve
 SHORT, LONG = 10, 50  # in words; retention is the score at LONG divided by the score at SHORT
 STEP = math.log(LONG / SHORT) / 16  # log ratio of neighbouring lengths of a curve, about log(1.11)
 MAX_GAP = 1.5  # a curve is not interpolated between lengths further apart than this factor
-BLOCK = 1 << 25  # maximum number of weighted statistics in memory
+BLOCK = 1 << 24  # maximum number of weighted statistics in memory
 LOST = (0.10, 0.25, 0.50)  # reports show at which lengths these shares of the score are lost
 
 
@@ -168,6 +167,8 @@ def kernel(
         fewest: minimum effective sample size. Lengths with a smaller sample are left out.
     """
     words = np.maximum(np.asarray(lengths, dtype=np.float64), 1.0)
+    # Sentences of the same length have the same weights, so compute these once for each distinct length.
+    words, places, counts = np.unique(words, return_inverse=True, return_counts=True)
     logs = np.log(words)
     if at is None:
         ratio_logs = np.log(long / short)
@@ -185,24 +186,27 @@ def kernel(
         return np.exp(exponents - exponents.max(axis=1, keepdims=True))
 
     centres = np.arange(logs.min() - 4 * WIDTH, logs.max() + 4 * WIDTH, WIDTH / 10)
-    by_words = gaussian(centres) * words
+    by_words = gaussian(centres) * words * counts
     means = by_words @ logs / by_words.sum(axis=1)
     weights = gaussian(np.interp(grid, means, centres))
-    effective = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+    total = weights @ counts
+    effective = total**2 / (weights**2 @ counts)
     # If no sentence is near a length, its kernel is shifted far away and would count distant sentences. So
     # limit `effective` by the number of sentences near the length.
-    near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2).sum(axis=1)
+    near = np.exp(-0.5 * ((logs - grid[:, None]) / WIDTH) ** 2) @ counts
     effective = np.minimum(effective, np.sqrt(2) * near)
     known = effective >= fewest
-    weights *= (effective / weights.sum(axis=1))[:, None]
-    return Kernel(np.exp(grid)[known], weights[known], effective[known], short)
+    weights *= (effective / total)[:, None]
+    return Kernel(
+        np.exp(grid)[known], np.take(weights[known], places, axis=1), effective[known], short
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """The mean score of a group of runs as a function of length.
 
-    For two groups (`ComparedCurve`), the value is the mean of the first minus the mean of the second.
+    For two groups (`nmt.evaluation.compared_curve`), the value is the mean of the first minus the mean of the second.
     """
 
     kernel: Kernel  # weights of the sentences
@@ -311,90 +315,6 @@ class Curve:
         return tuple(_first_below(self.lengths, part, 1 - share, beyond) for part in parts)
 
 
-class ComparedCurve(Curve):
-    """The difference or ratio of two curves, with a simultaneous band over all lengths.
-
-    For two equal systems, the band excludes equality at one or more lengths in 5 % of the cases. Its width has
-    two parts, whose squares are added:
-
-    - What the choice of sentences contributes, and what the seeds make of each sentence. It differs from length
-      to length, so its quantile is that of the largest deviation over all lengths, in standard errors. Each
-      resample of the sentences is divided by its own standard error, which is computed from the influence of each
-      sentence (bootstrap-t; Efron and Tibshirani, 1993, section 12.5). Resamples of few documents would make
-      the band too wide. So the influence of each document gets a random sign instead (wild bootstrap; Cameron,
-      Gelbach and Miller, 2008), as if some documents swapped their translations by the two systems. A document
-      with a large share of the words at a length pulls the difference towards its own. So the standard error
-      of such a resample comes from the influences minus the document's share of their sum.
-    - What the seeds contribute beyond it (`Estimate.variance_of_seeds`). A better seed is better at most lengths, so
-      this part has the quantile of Student's t at a single length. But over all lengths, the variance of a few
-      seeds is almost surely too small at one of them. So the variance at a length is at least what the variances
-      at all lengths suggest, if a better seed is better by the same percentage of the score everywhere.
-    """
-
-    @cached_property
-    def band(self) -> tuple[np.ndarray, np.ndarray]:
-        resamples = self.samples[0].shape[1] - 1
-        unknown = np.full_like(self.score, np.nan)
-        terms = self.influence() if resamples else unknown[:0]
-        if len(terms) < 3:  # the signs of two documents have no standard error
-            return unknown, unknown
-        quantile = self._largest_deviation(terms, np.isfinite(self.score))
-        if not np.isfinite(quantile):
-            return unknown, unknown
-        of_runs, of_seeds, df = np.array(
-            [
-                (each.error_of_runs**2, each.variance_of_seeds, each.df_of_seeds)
-                for each in self.estimates
-            ]
-        ).T
-        of_seeds = np.maximum(of_seeds, self._proportional(of_seeds, of_runs))
-        by_t = stdtrit(df, (1 + CONFIDENCE) / 2)
-        widths = np.sqrt(quantile**2 * of_runs + by_t**2 * np.maximum(of_seeds, 0))
-        return self.score - widths, self.score + widths
-
-    def _proportional(self, of_seeds: np.ndarray, of_runs: np.ndarray) -> np.ndarray:
-        """Returns the variances (G,) that are proportional to the squared score and fit those of the seeds best.
-
-        The fit is by least squares. A variance of the seeds is as uncertain as the variance of the runs at the
-        length is large, so both sides are divided by it.
-        """
-        squares = self.samples[0][:, 0].mean(axis=0) ** 2
-        fits = np.isfinite(squares) & (of_runs > 0)
-        given, wanted = squares[fits] / of_runs[fits], of_seeds[fits] / of_runs[fits]
-        return squares * (given @ wanted) / max(given @ given, np.finfo(float).tiny)
-
-    def _largest_deviation(self, terms: np.ndarray, known: np.ndarray) -> float:
-        """Returns the quantile of the largest deviation over all lengths, in standard errors.
-
-        Args:
-            terms: influence (U, G) of U sentences or documents.
-            known: (G,) whether the curve has a value at a length.
-        """
-        size = len(terms)
-        terms = (terms - terms.mean(axis=0))[:, known]
-        squares = (terms**2).sum(axis=0)
-        resampled = np.array([each.resampled for each in self.estimates]).T  # (R, G)
-        if self.documents is None:
-            deviations = resampled[:, known] - self.score[known]
-            sums = resampled_sums(np.concatenate([terms, terms**2], axis=1), len(resampled))[1:]
-            total, of_resample = np.split(sums, 2, axis=1)
-            variances = of_resample - total**2 / size
-        else:
-            assert self.shares is not None
-            shares = self.shares[:, known]
-            sums = signed_sums(np.concatenate([terms, shares * terms], axis=1), len(resampled))
-            deviations, of_shares = np.split(sums, 2, axis=1)
-            # The sum of (signed term - share * deviation)^2
-            variances = squares + deviations**2 * (shares**2).sum(axis=0)
-            variances -= 2 * deviations * of_shares
-            variances *= size / (size - 1)
-        # It is 0 where each signed term is its document's share of their sum.
-        variances[variances < 1e-9 * squares] = 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            largest = np.nanmax(np.abs(deviations) / np.sqrt(variances), axis=1, initial=0.0)
-            return float(np.quantile(largest, CONFIDENCE))
-
-
 def length_curves(
     groups: Mapping[Name, Sequence[Measured]],
     keys: Iterable[str],
@@ -406,7 +326,7 @@ def length_curves(
     """Computes the length curve of each score for each group of runs.
 
     Groups without the score are left out. All other groups use the same sentences: those for which all runs
-    have the score. So `difference` and `ratio` can compare any two curves of a score.
+    have the score. So any two curves of a score can be compared.
 
     Args:
         groups: runs on one test set, by group name. The runs of a group differ only in their seed.
@@ -491,41 +411,6 @@ def _mean_influence(
 ) -> np.ndarray:
     terms = [of_length.influence(table, score.combine, common.documents) for table in tables]
     return np.mean(terms, axis=0)
-
-
-def difference(first: Curve, second: Curve) -> ComparedCurve:
-    """Subtracts the second curve from the first; both must use the same sentences."""
-    samples = [*first.samples, *second.samples]
-    return ComparedCurve(
-        first.kernel,
-        samples,
-        first.ids,
-        first.documents,
-        influence=lambda: first.influence() - second.influence(),
-        shares=first.shares,
-    )
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def ratio(first: Curve, second: Curve) -> ComparedCurve:
-    """Divides the first mean curve by the second; both must use the same sentences."""
-    (a,), (b,) = first.samples, second.samples
-    base = b.mean(axis=0)
-    quotient = a.mean(axis=0) / base
-
-    @np.errstate(divide="ignore", invalid="ignore")
-    def influence() -> np.ndarray:
-        return (first.influence() - quotient[0] * second.influence()) / base[0]
-
-    samples = [a / base, quotient * b / base - quotient]
-    return ComparedCurve(
-        first.kernel,
-        samples,
-        first.ids,
-        first.documents,
-        influence=influence,
-        shares=first.shares,
-    )
 
 
 def excess_retention(curve: Curve, constant: Curve) -> Curve:

@@ -1,8 +1,8 @@
 """Tables of the curves over sentence length, and of what long sentences keep (score at the long and the short length).
 
 Every group of seeds has a curve (`nmt.evaluation.length_curve`). A pair of groups also has curves of the
-difference and of the ratio of their scores. In these curves, the difficulty of the sentences cancels, since both
-groups translate the same sentences.
+difference of their scores. In this curve, the difficulty of the sentences cancels, since both groups translate the
+same sentences.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nmt.evaluation.compared_curve import difference
 from nmt.evaluation.length_curve import (
     LOST,
     Curve,
     LengthScale,
-    difference,
     excess_retention,
-    ratio,
 )
 from nmt.evaluation.scores import Score
 from nmt.evaluation.scores_csv import VALUE
@@ -29,7 +28,7 @@ from nmt.report.runs import FinishedRun
 MAX_COMPARED = 6  # maximum number of groups that are compared in pairs; 6 groups make 15 pairs
 CURVES = ("set", "key", "kind", "name", "other", "words", *VALUE, "sentences", "interval")
 """Columns of the curves. `kind` is `score`, `constant` (a system with a constant error rate), `seed`
-(one run of a group, without a band), `difference`, `ratio` or `domain`. `name` is a group or a run. `other`
+(one run of a group, without a band), `difference` or `domain`. `name` is a group or a run. `other`
 is the domain, or the group that `name` is compared with. `sentences` is the effective number of sentences."""
 RETENTION = (
     "set",
@@ -100,10 +99,9 @@ def curve_rows(
             pair: tuple[Curve, Curve] | None = of_key["score", name], of_key["score", control]
             if pair and not np.array_equal(pair[0].ids, pair[1].ids):
                 pair = on_common(key, name, control)
-            if pair is None:
-                continue
-            for kind, compared in (("difference", difference(*pair)), ("ratio", ratio(*pair))):
-                yield from _points(compared, key=key, kind=kind, name=name, other=control)
+            if pair is not None:
+                compared = difference(*pair)
+                yield from _points(compared, key=key, kind="difference", name=name, other=control)
 
 
 def domain_rows(curves: Curves, domain: str) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,6 @@ import io
 import logging
 import re
 import struct
-import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,8 +25,7 @@ from nmt.utils.text import file_name
 
 log = logging.getLogger(__name__)
 
-MISSING = r"Glyph (\d+) .*missing from"  # matplotlib's warning
-CJK = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "IDEOGRAPHIC", "FULLWIDTH")
+MISSING = r"Glyph \d+ .*missing from"  # matplotlib's warning
 # Okabe and Ito's colours without yellow, which is too pale for a line on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -88,22 +86,19 @@ def save_figure(figure: Figure, path: Path, formats: Sequence[str]) -> list[Path
             write_atomically(file, draw)
             written.append(file)
     for each in caught:
-        if glyph := re.match(MISSING, str(each.message)):
-            advise_font(unicodedata.name(chr(int(glyph[1])), "").partition(" ")[0])
+        if re.match(MISSING, str(each.message)):
+            advise_font()
         else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return written
 
 
 @cache
-def advise_font(script: str) -> None:
-    """Warns once per writing system (such as Thai) that no font has its characters, and suggests a package."""
-    package = "fonts-noto-cjk" if script in CJK else "fonts-noto-core"
+def advise_font() -> None:
+    """Warns once that figures have characters without a font, and suggests packages."""
     log.warning(
-        "no installed font has %s characters, so figures show boxes instead; install a Noto font, "
-        "such as the package %s",
-        script,
-        package,
+        "no installed font has some of the characters, so figures show boxes instead; install Noto fonts, "
+        "such as the packages fonts-noto-core and fonts-noto-cjk"
     )
 
 

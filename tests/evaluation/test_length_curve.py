@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from nmt.evaluation.compared_curve import difference
 from nmt.evaluation.length_curve import (
     FEWEST,
     LONG,
@@ -13,11 +14,9 @@ from nmt.evaluation.length_curve import (
     WIDTH,
     Curve,
     Kernel,
-    difference,
     excess_retention,
     kernel,
     length_curves,
-    ratio,
 )
 from nmt.evaluation.measured import Measured
 from nmt.evaluation.resampling import SEED
@@ -158,13 +157,11 @@ def test_lengths_at_which_two_systems_differ():
     falls = np.where(lengths > 30, 0.3, 0.6)
     flat = curve_of(lengths, words_and_hits(lengths, 0.6 + noise[0]), resamples=500)
     falling = curve_of(lengths, words_and_hits(lengths, falls + noise[1]), resamples=500)
-    for compared, value in ((difference(flat, falling), 0), (ratio(falling, flat), 1)):
-        differing = apart(compared, value)
-        assert 20 < differing[0] < 32
-        np.testing.assert_array_equal(differing, flat.lengths[-len(differing) :])
+    differing = apart(difference(flat, falling), 0)
+    assert 20 < differing[0] < 32
+    np.testing.assert_array_equal(differing, flat.lengths[-len(differing) :])
     again = curve_of(lengths, words_and_hits(lengths, 0.6 + noise[2]), resamples=500)
     assert not len(apart(difference(flat, again), 0))
-    assert not len(apart(ratio(flat, again), 1))
 
 
 def band_of_nll(lengths, nll, resamples, documents=None):
@@ -313,17 +310,14 @@ def test_band_over_seeds_fits_the_variance_to_all_lengths():
     assert of_seeds == pytest.approx(stats.t.ppf(0.975, 2) ** 2 * np.array([1 / 3, fitted]))
 
 
-@pytest.mark.parametrize(("compare", "other"), [(difference, 0.0), (ratio, 1.0)])
-def test_band_of_three_documents_that_differ_in_size(compare, other):
+def test_band_of_three_documents_that_differ_in_size():
     """The terms 1, 1 and 2 of the same sign sum to 4, of which the documents' shares are 0.8, 1.2 and 2."""
     curve = constructed(0, influence=np.array([1.0, 1, -2]))
     curve = replace(curve, documents=3, shares=np.array([[0.2], [0.3], [0.5]]))
     variance = (1 - 0.8) ** 2 + (1 - 1.2) ** 2 + (2 - 2) ** 2
     of_resamples = 100 / 99  # 50 resamples are higher by 1, and 50 are lower
-    fixed = replace(
-        curve, samples=[np.full((1, 101, 1), other)], influence=lambda: np.zeros((3, 1))
-    )
-    low, high = compare(curve, fixed).band
+    fixed = replace(curve, samples=[np.zeros((1, 101, 1))], influence=lambda: np.zeros((3, 1)))
+    low, high = difference(curve, fixed).band
     assert (high - low) / 2 == pytest.approx((4**2 / variance * of_resamples) ** 0.5)
 
 
@@ -345,22 +339,6 @@ def of_seeds(*shares):
     lengths = np.repeat(np.arange(4, 100), 20)
     tables = (words_and_hits(lengths, np.where(lengths < 25, *ends)) for ends in shares)
     return curve_of(lengths, *tables, resamples=50)
-
-
-def test_variance_of_a_ratio_includes_seeds_of_the_second_group():
-    found = ratio(of_seeds(*[(0.6, 0.6)] * 3), of_seeds((0.3, 1), (0.2, 1), (0.4, 1))).at(10)
-    assert found.score == pytest.approx(2)
-    assert found.error == pytest.approx(2 * 0.1 / 3**0.5 / 0.3)
-    inverse = ratio(of_seeds((0.3, 1), (0.2, 1), (0.4, 1)), of_seeds(*[(0.6, 0.6)] * 3)).at(10)
-    assert inverse.score == pytest.approx(1 / 2)
-    assert inverse.error == pytest.approx(0.1 / 3**0.5 / 0.6)
-
-
-def test_influence_on_a_ratio_is_its_derivative():
-    """The derivative of a / b, where a = 6 and b = 3, is (a' - 2 b') / 3."""
-    first = constructed(6, influence=np.array([1.0, -1.0]))
-    second = constructed(3, influence=np.array([1.0, 2.0]))
-    np.testing.assert_allclose(ratio(first, second).influence()[:, 0], [-1 / 3, -5 / 3])
 
 
 def test_each_seed_is_compared_with_its_own_simulated_system():

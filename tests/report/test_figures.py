@@ -124,11 +124,10 @@ def test_curves_relative_to_a_control(comparison):
     curves = comparison.curves.query("set == 'newstest' and key == 'bleu'").set_index("words")
     alone = {name: curves.query("kind == 'score' and name == @name") for name in (control, other)}
     values = [alone[name]["value"] for name in (other, control)]
-    for kind, wanted in (("difference", values[0] - values[1]), ("ratio", values[0] / values[1])):
-        curve = curves[(curves["kind"] == kind) & (curves["name"] == other)]
-        assert curve["value"].tolist() == pytest.approx(wanted.dropna().tolist())
-        assert (curve["low"] < curve["value"]).all()
-        assert (curve["value"] < curve["high"]).all()
+    curve = curves[(curves["kind"] == "difference") & (curves["name"] == other)]
+    assert curve["value"].tolist() == pytest.approx((values[0] - values[1]).dropna().tolist())
+    assert (curve["low"] < curve["value"]).all()
+    assert (curve["value"] < curve["high"]).all()
 
 
 def test_heatmap_cells_are_square_and_grey_from_black_to_white():
@@ -208,9 +207,5 @@ def test_missing_fonts_are_reported_once(tmp_path, caplog, monkeypatch):
     row = {"id": 1, "length": 1, "source": ["北京", "</s>"], "target": ["ไทย"], "weights": weights}
     for name in ("a", "b"):
         save_figure(heatmap_figure(row), tmp_path / name, ["png"])
-    advice = {
-        record.getMessage().partition(",")[0]: record.getMessage() for record in caplog.records
-    }
-    assert len(caplog.records) == len(advice) == 2
-    assert advice["no installed font has CJK characters"].endswith("the package fonts-noto-cjk")
-    assert advice["no installed font has THAI characters"].endswith("the package fonts-noto-core")
+    [advice] = [record.getMessage() for record in caplog.records]
+    assert advice.startswith("no installed font has some of the characters")

@@ -18,7 +18,7 @@ const TRAINING = {
 const comparedCaption = (control, level) =>
   `Each system compared with ${control} on the same sentences of each length, so their difficulty cancels. ` +
   `Band: ${level} confidence interval that holds at all lengths together; where it excludes the line of ` +
-  `${control} (0 for differences, 1 for ratios), the systems differ.`;
+  `${control}, the systems differ.`;
 
 const domainTitle = (domain) => (domain === "adjusted" ? "adjusted for domain" : `in ${domain}`);
 const domainCaption = (domain) =>
@@ -74,14 +74,14 @@ export function startOverview(overview) {
   const lookOf = (groups) => (name) => (groups ? look.groups : look.runs).get(name);
 
   const lights = new Map(); // spotlight of each chart, so that colours stay when a chart is drawn again
-  function lightOf(names, groups, curves) {
+  function lightOf(names, groups, curves, higher) {
     const shown = JSON.stringify([set.value, groups, names]);
-    if (!lights.has(shown)) lights.set(shown, spotlight(names, chosen(curves), lookOf(groups)));
+    if (!lights.has(shown)) lights.set(shown, spotlight(names, chosen(curves, higher), lookOf(groups)));
     return lights.get(shown);
   }
 
   async function lengthChart() {
-    // kind: score, domain, difference or ratio; control: the domain, or the system compared with
+    // kind: score, domain or difference; control: the domain, or the system compared with
     const [kind, control] = compared.value.split("\n");
     const groups = together.checked || kind !== "score";
     const rows = (key) =>
@@ -92,15 +92,17 @@ export function startOverview(overview) {
       const { title, digits, ratio } = overview.scores[key];
       return {
         ...rows(key),
-        title: ({ difference: "Difference of ", ratio: "Ratio of " }[kind] ?? "") + title,
-        digits: digits + (kind === "ratio"),
+        title: (kind === "difference" ? "Difference of " : "") + title,
+        digits,
         zero: ["score", "domain"].includes(kind) && !ratio,
-        level: { difference: 0, ratio: 1 }[kind],
+        level: kind === "difference" ? 0 : undefined,
       };
     };
     const main = about(metric.value);
     const names = lines([...main.curves, ...main.buckets], groups);
-    const light = lightOf(names, groups, rows(overview.scores.bleu ? "bleu" : metric.value).curves);
+    const first = overview.scores.bleu ? "bleu" : metric.value;
+    const higher = overview.scores[first].higher_is_better !== false;
+    const light = lightOf(names, groups, rows(first).curves, higher);
     const lit = (rows) => rows.filter(({ series }) => light.lit(series));
     // Grey lines come first, below the others. Only lines in colour have bands, points and dashed curves.
     const drawn = (part) => ({
@@ -155,7 +157,7 @@ export function startOverview(overview) {
     }
     const table = main.buckets.length
       ? main.buckets
-      : main.curves.map((row) => ({ ...row, bucket: row.words.toFixed(0) }));
+      : main.curves.map((row) => ({ ...row, bucket: Number(row.words.toPrecision(3)) }));
     dataTable(byId("length-data"), table, "bucket", names, main.digits);
     byId("length-note").textContent =
       { score: overview.sets[set.value].caption, domain: domainCaption(control) }[kind] ??
@@ -194,14 +196,10 @@ export function startOverview(overview) {
     setOptions(metric, titled(new Set(ofSet(overview.buckets).map(({ key }) => key))));
     setOptions(tested, titled(new Set(ofSet(overview.differences).map(({ score }) => score))));
     const { controls, domains } = overview.sets[set.value];
-    const kinds = [
-      ["difference", "minus"],
-      ["ratio", "divided by"],
-    ];
     setOptions(compared, [
       ["score", "the score"],
       ...domains.map((name) => [`domain\n${name}`, domainTitle(name)]),
-      ...kinds.flatMap(([kind, text]) => controls.map((name) => [`${kind}\n${name}`, `${text} ${name}`])),
+      ...controls.map((name) => [`difference\n${name}`, `minus ${name}`]),
     ]);
     byId("compared-field").hidden = controls.length < 2 && !domains.length;
   }

@@ -70,16 +70,16 @@ export function scoreRows(overview, set, score, on, together) {
         high: null,
         note: `mean of ${rows.length} runs`,
       };
-    return { ...row, note: row.low === null ? "" : `${overview.level} interval over sentences` };
+    return { ...row, note: row.low === null ? "" : `${overview.level} interval over ${row.interval}` };
   });
   return { curves: [...lines("score"), ...lines("seed")], constant: lines("constant"), buckets };
 }
 
-/** Curves of `difference` or `ratio` of every group to a control. */
+/** Curves of the difference of every group from a control, or of a domain. */
 export function comparedRows(overview, set, score, on, kind, control) {
   const group = groupOf(overview);
   const shown = new Set([...on].map((label) => group.get(label)));
-  const turn = kind === "ratio" ? (value) => 1 / value : (value) => -value;
+  const turn = (value) => (value === null ? null : -value);
   return overview.curves
     .filter((row) => row.set === set && row.key === score && row.kind === kind)
     .flatMap((row) => {

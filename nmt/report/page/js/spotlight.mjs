@@ -11,7 +11,7 @@ const GREY = { colour: COLOURS, variant: 0 };
  * @param curves rows {series, words, value} of one score, in the order of their lengths
  * @param higher whether a higher value is better
  */
-export function chosen(curves, higher = true) {
+export function chosen(curves, higher) {
   const values = new Map();
   for (const { series, value } of curves) values.set(series, [...(values.get(series) ?? []), value]);
   const names = [...values.keys()];

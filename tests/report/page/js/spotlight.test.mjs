@@ -14,7 +14,7 @@ const curves = [
 ];
 
 test("the best curve, the worst, and the two that get worse most are in colour", () => {
-  assert.deepEqual(chosen(curves), ["good", "bad", "falls", "falls a little"]);
+  assert.deepEqual(chosen(curves, true), ["good", "bad", "falls", "falls a little"]);
   assert.deepEqual(chosen(curves, false).slice(0, 2), ["bad", "good"]);
 });
 
@@ -38,6 +38,6 @@ test("few lines keep their looks; of many, only those that are switched on have 
 
 test("if there are no curves, the first eight names are in colour", () => {
   const names = Array.from({ length: MANY + 1 }, (_, i) => `s${i}`);
-  const without = spotlight(names, chosen([]), () => ({ colour: 3, variant: 1 }));
+  const without = spotlight(names, chosen([], true), () => ({ colour: 3, variant: 1 }));
   assert.deepEqual(names.filter(without.lit), names.slice(0, MANY));
 });
