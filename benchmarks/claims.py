@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from benchmarks.decisions import enough_resamples, equivalence_p, p_value
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.constant_error import measure_constant_error
-from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined, enough_resamples
+from nmt.evaluation.estimate import FEWEST_SEEDS, Estimate, combined
 from nmt.evaluation.length_curve import (
     LONG,
     SHORT,
@@ -351,7 +352,7 @@ def apply_rule(rule: Mapping[str, float], estimate: Estimate) -> tuple[str, floa
     """
     ((kind, margin),) = rule.items()
     low, high = estimate.interval(CONFIDENCE)
-    p = estimate.equivalence_p(margin) if kind == "within" else estimate.p(margin)
+    p = (equivalence_p if kind == "within" else p_value)(estimate, margin)
     if low is None or high is None or p is None:
         return UNDECIDED, p
     supported, refuted = {

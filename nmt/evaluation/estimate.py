@@ -1,4 +1,4 @@
-"""Estimates of a score from one run or several seeds, with confidence intervals and tests.
+"""Estimates of a score from one run or several seeds, with confidence intervals.
 
 With fewer than `FEWEST_SEEDS` seeds, the interval is the percentile interval over resamples of the
 sentences or documents (`nmt.evaluation.resampling`). This interval accounts for the choice of sentences only.
@@ -15,10 +15,6 @@ The interval is a t interval with the degrees of freedom of Satterthwaite (1946)
 difference. With three seeds, S^2 can be far too small by chance. Therefore, the degrees of freedom are
 computed with the larger of S^2 / n and the interaction as the first term.
 
-Bootstrap tests reject a true null hypothesis slightly more often than their significance level states. To
-avoid this, tests of equivalence use the larger of two p-values: one from the resamples, and one from a t test
-with the standard error of the resamples.
-
 In array shapes, n is the number of runs of a group, and R the number of resamples.
 """
 
@@ -29,13 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from nmt.config.keys import CONFIDENCE
 from nmt.evaluation.resampling import Interval, interval_of
 
 FEWEST_SEEDS = 3  # minimum number of seeds for an interval that accounts for the choice of seeds
-PARTS = 10  # number of subsets of the resamples in `enough_resamples`
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,38 +74,6 @@ class Estimate:
     def margin(self, confidence: float = CONFIDENCE) -> float:
         """Returns half the width of the t interval."""
         return self.error * float(stdtrit(self.df, (1 + confidence) / 2))
-
-    def p(self, threshold: float = 0.0) -> float | None:
-        """Returns the two-sided p-value of the null hypothesis that the true value is `threshold`.
-
-        Returns None if the p-value is unknown, for example with few seeds and no resamples.
-        """
-        tails = self._tails(threshold)
-        return None if tails is None else min(1.0, 2 * min(tails))
-
-    def equivalence_p(self, margin: float) -> float | None:
-        """Returns the p-value of the equivalence test within ±`margin` (two one-sided tests; Schuirmann, 1987)."""
-        lower, upper = self._tails(-margin, careful=True), self._tails(margin, careful=True)
-        return None if lower is None or upper is None else max(lower[0], upper[1])
-
-    def _tails(self, threshold: float, careful: bool = False) -> tuple[float, float] | None:
-        """Returns two p-values: for the claim that the true value is above the threshold, and that it is below.
-
-        Args:
-            careful: whether each p-value is the larger of two: from the bootstrap, and from a t test.
-        """
-        by_t = _t_tails(self.score - threshold, self.error, self.df)
-        if self.over_seeds:
-            return by_t
-        few = careful or self.documents is not None
-        values = self.resampled[np.isfinite(self.resampled)] - threshold
-        if not len(values) or (few and self.df < 1):  # a single sentence has no variance
-            return None
-        if self.documents is not None:
-            return by_t
-        beyond = (values <= 0).sum() + 1, (values >= 0).sum() + 1
-        above, below = (float(count / (len(values) + 1)) for count in beyond)
-        return (max(above, by_t[0]), max(below, by_t[1])) if careful else (above, below)
 
 
 def combined(
@@ -174,42 +137,6 @@ def _over_seeds(
 def _correction(documents: int | None) -> float:
     """Returns D / (D - 1) for D documents, since the variance over resamples is too small by this factor."""
     return documents / (documents - 1) if documents is not None and documents > 1 else 1.0
-
-
-def enough_resamples(
-    samples: Sequence[np.ndarray], estimate: Estimate, limits: Sequence[float]
-) -> bool:
-    """Checks that more resamples would not move an end of the interval across a limit.
-
-    The ends of the 90 and 95 % intervals must be more than three standard errors away from each
-    limit. The standard errors are estimated from the intervals of `PARTS` subsets of the resamples.
-    """
-    size = (samples[0].shape[1] - 1) // PARTS
-    if not size:
-        return True
-    parts = [
-        combined(
-            [each[:, [0, *range(first, first + size)]] for each in samples],
-            estimate.sentences,
-            estimate.documents,
-        )
-        for first in range(1, 1 + PARTS * size, size)
-    ]
-    for confidence in (CONFIDENCE, 2 * CONFIDENCE - 1):  # for two-sided and equivalence tests
-        ends = np.array([part.interval(confidence) for part in parts], dtype=np.float64)
-        errors = ends.std(axis=0, ddof=1) / PARTS**0.5
-        low_high = np.array(estimate.interval(confidence), dtype=np.float64)
-        if (np.abs(low_high[:, None] - np.array(limits)) <= 3 * errors[:, None]).any():
-            return False
-    return True
-
-
-def _t_tails(distance: float, error: float, df: float) -> tuple[float, float]:
-    """Returns both one-sided p-values of a t test; `distance` is the estimate minus the threshold."""
-    if error == 0.0:
-        return float(distance <= 0), float(distance >= 0)
-    ratio = distance / error
-    return float(stdtr(df, -ratio)), float(stdtr(df, ratio))
 
 
 def _variance(values: np.ndarray) -> float:

@@ -17,10 +17,11 @@ from benchmarks.claims import (
     read_claims,
     verdict_words,
 )
+from benchmarks.decisions import enough_resamples
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
 from nmt.evaluation.constant_error import constant_error_records
-from nmt.evaluation.estimate import Estimate, enough_resamples
+from nmt.evaluation.estimate import Estimate
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.evaluation.significance import holm
