@@ -15,7 +15,6 @@ import pandas as pd
 
 from nmt.config.commands import CompareConfig
 from nmt.config.keys import CONFIDENCE
-from nmt.evaluation.documents import FEWEST_WORDS, in_documents
 from nmt.evaluation.length_curve import LengthScale
 from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores_csv import score_table, tidy
@@ -175,9 +174,7 @@ def compare_finished(
                 rows[kind] += [
                     {"set": name, **row}
                     for row in chain.from_iterable(parts)
-                    if row.get("name") not in part.unreliable
-                    or row.get("words", FEWEST_WORDS) >= FEWEST_WORDS
-                    or in_documents(part.scale.unit)
+                    if not part.hides(row)
                 ]
             stage.advance()
     frame = pd.concat(scores, ignore_index=True)

@@ -19,7 +19,7 @@ from nmt.evaluation.domains import (
 )
 from nmt.evaluation.length_curve import FEWEST, MAX_GAP, Curve, LengthScale
 from nmt.evaluation.measured import common_sentences
-from nmt.evaluation.records import Record, in_order
+from nmt.evaluation.records import Record
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import Score
 from nmt.evaluation.scores.text import missing_tokenizer
@@ -71,8 +71,8 @@ def notes_of(part: SetComparison, curves: Curves, rows: Sequence[Mapping[str, An
                     else f"{min(counts):,} to {max(counts):,}"
                 )
                 notes.append(f"{score.title}: for {few} of {counted(pairs, 'sentence')}.")
-    notes += [*copy_notes(part), *reference_notes(part)]
-    for run in part.runs if part.name in part.runs[0].records else ():
+    notes += reference_notes(part)
+    for run in part.runs:
         notes += output_notes(run.label, run.translations(part.name), part.scale.unit)
         notes += run.notes.get(part.name, [])
     if len(part.runs) > MAX_PAIRED:
@@ -163,28 +163,6 @@ def domain_notes(part: SetComparison) -> list[str]:
             use += f"from {adjusted[0]:.0f} to {adjusted[-1]:.0f} {part.scale.unit}"
         notes.append(f"Lengths with enough lines, in {part.scale.unit}: {', '.join(each)}; {use}.")
     return notes
-
-
-def copy_notes(part: SetComparison) -> list[str]:
-    """Returns a note on references that equal their source, and on BLEU without these sentences."""
-    records = in_order(part.runs[0].translations(part.name))
-    copied = {row["id"] for row in records if row["source"] == row["reference"]}
-    if not copied or len(copied) == len(records):
-        return []
-    changes = []
-    for measured in part.measured.values():
-        has = measured.has("bleu")
-        kept = has & ~np.isin(measured.ids, list(copied))
-        if kept.any():
-            table = measured.tables["bleu"]
-            sums = np.stack([table[chosen].sum(axis=0) for chosen in (has, kept)])
-            whole, rest = measured.scores["bleu"].combine(sums)
-            changes.append(rest - whole)
-    effect = f"{min(changes):+.1f} to {max(changes):+.1f}" if changes else "unknown"
-    return [
-        f"{counted(len(copied), 'reference')} equal the source (addresses, names); BLEU without "
-        f"these sentences: {effect}."
-    ]
 
 
 def retention_notes(

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -121,13 +120,12 @@ def read_file(path: str, key: str) -> ReleasedFile:
     name, colon, column = path.rpartition(":")
     named = bool(colon) and Path(name).expanduser().is_file()
     file = check_file(name if named else path, key)
-    rows, first = _parse(file, file.stat().st_mtime_ns)
+    rows, first = _parse(file)
     lines = range(first, first + len(rows))
     return ReleasedFile(str(file), rows, lines, len(rows), column if named else "")
 
 
-@lru_cache(maxsize=1)  # avoids parsing a table again for each of its systems
-def _parse(file: Path, changed: int) -> tuple[list[dict[str, Any]], int]:
+def _parse(file: Path) -> tuple[list[dict[str, Any]], int]:
     """Returns the rows, and the line number of the first one."""
     if ".jsonl" in file.suffixes:
         return [_with_parts(row) for row in read_rows(file)], 1

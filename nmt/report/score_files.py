@@ -76,26 +76,26 @@ def read_scores(given: Mapping[str, Any], select: Sequence[str] = ()) -> list[Fr
 def _read_files(name: str, options: ScoreOptions) -> tuple[pd.DataFrame, bool]:
     """Returns the table of all files of a score, and whether they have ratings of errors."""
     key = f"scores.{name}"
-    files: list[tuple[Path, str]] = []
+    files: list[tuple[Path, str | None]] = []  # None: no column is named
     for given in map(str, as_list(options.file)):
-        pattern, _, column = given.rpartition(":")
+        pattern, _, last = given.rpartition(":")
         found = matching(pattern) if pattern else []
-        files += [(file, column) for file in found]
-        files += [(file, name) for file in matching(given) or [Path(given)] if not found]
+        files += [(file, last) for file in found]
+        files += [(file, None) for file in matching(given) or [Path(given)] if not found]
     tables = []
     systems = distinct_names([file.name for file, _ in files])
     for (path, column), system in zip(files, systems, strict=True):
         file = check_file(str(path), key)
         try:
             table = _parse(file, name)
-            rated = column not in table and {*table} >= ratings.COLUMNS
+            rated = not column and name not in table and {*table} >= ratings.COLUMNS
             if rated:
                 table = ratings.penalties(table, name, options.weights)
             table = _with_numbers(table, name, column, options.per)
         except ValueError as error:
             head = " | ".join(line[:80] for line in islice(read_lines(file), 3))
             raise InputError(
-                f"{key}={file}: {first_line(error)}; wanted: a number per sentence in a column {column}, and "
+                f"{key}={file}: {first_line(error)}; wanted: a number per sentence in a column {column or name}, and "
                 f"a column system (docs/compare.md lists more formats). It starts: {head}"
             ) from error
         alone = "system" in table or len(files) == 1
@@ -131,20 +131,24 @@ def _parse(file: Path, name: str) -> pd.DataFrame:
     return pd.DataFrame([row for _, row in cells], columns=heading)
 
 
-def _with_numbers(table: pd.DataFrame, name: str, column: str, per: str) -> pd.DataFrame:
+def _with_numbers(table: pd.DataFrame, name: str, column: str | None, per: str) -> pd.DataFrame:
     """Returns a table with a row per sentence and system, and the scores in the column `name`.
 
     A list of scores becomes a row per paragraph. Scores of several raters are averaged.
 
+    Args:
+        column: column of the scores. None: the column `name`, else the only column of numbers.
+
     Raises:
         ValueError: if there is no column of numbers for the score.
     """
-    found = [each for each in (column, name) if each in table] or [
-        each for each in table if each not in LABELS and _is_numeric(table[each])
-    ]
-    if not found or (found[0] not in (column, name) and len(found) > 1):
+    if column is None and name not in table:
+        numeric = [each for each in table if each not in LABELS and _is_numeric(table[each])]
+        column = numeric[0] if len(numeric) == 1 else None
+    column = column or name
+    if column not in table:
         raise ValueError(f"no column {column}")
-    table = table.assign(**{name: table[found[0]]})
+    table = table.assign(**{name: table[column]})
     if any(isinstance(value, list) for value in table[name]):
         table = table.explode(name)
         table[PARAGRAPH] = table.groupby(level=0).cumcount() + 1
@@ -183,7 +187,7 @@ def add_scores(scores: Sequence[FromFile], runs: Sequence[FinishedRun]) -> None:
     they are in order.
     """
     for score in scores:
-        own = {run.label: _rows_of(run, score.values) for run in runs}
+        own = {run.label: _rows_of(run, score.values, runs) for run in runs}
         added = [_join(score, run, name, own[run.label]) for run in runs for name in run.sets]
         if not any(added):
             known = ", ".join(own)
@@ -208,21 +212,30 @@ def plain_name(system: Any) -> str:
     return re.sub(r"[\W_]", "", re.sub(r"\.\d{3,}$", "", str(system))).lower()
 
 
-def _rows_of(run: FinishedRun, table: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows of a run, by its label or its output file, else by a similar name."""
+def _rows_of(run: FinishedRun, table: pd.DataFrame, runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """Returns the rows of a run, by its label or its output file, else by a similar name that only one system has."""
     if "system" not in table:
         return table
+    systems = table["system"].map(str)
+    found = {name for name in systems if _names(name, run)}
+    if not found:
+        found = {name for name in systems if plain_name(name) == plain_name(run.label)}
+        if len(found) > 1 or any(_names(name, other) for name in found for other in runs):
+            found = set()
+    return table[systems.isin(found)]
+
+
+def _names(system: str, run: FinishedRun) -> bool:
+    """Tells whether the name of a system in a table is the label or the output file of a run."""
     file = Path(run.results.get("output") or run.label).name
-    names = table["system"].unique()
-    exact = [each for each in names if str(each) == run.label or Path(str(each)).name == file]
-    similar = [each for each in names if plain_name(each) == plain_name(run.label)]
-    return table[table["system"].isin(exact or similar)]
+    return system == run.label or Path(system).name == file
 
 
 def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame) -> bool:
     """Adds the numbers of a run for a test set to the run's records; returns False if there are none."""
+    whole = score.values
     if "set" in table:
-        table = table[table["set"] == test_set]
+        table, whole = (each[each["set"] == test_set] for each in (table, whole))
     records = in_order(run.translations(test_set))
     if not len(table) or not records:
         return False
@@ -231,8 +244,12 @@ def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame)
     wanted = [tuple(str(record["ids"][each]) for each in columns) for record in records if columns]
     if not columns and "seg_id" in table:
         columns = ["seg_id"]
-        before = 1 if "0" in set(table["seg_id"].map(str)) else 0  # ids start at 0 or 1
+        # Ids start at 0 if any system has a row 0. A row of one system may be missing.
+        before = int("0" in set(whole["seg_id"].map(str)))
         wanted = [(str(record.get("line", record["id"] + 1) - before),) for record in records]
+        if not {"0", str(len(records))} & set(whole["seg_id"].map(str)):
+            note = f"{score.title}: no row has seg_id 0 or {len(records)}; ids are taken to start at 1."
+            score.notes += [note] if note not in score.notes else []
     if columns:
         ids = pd.Index(wanted, tupleize_cols=False)
         known = table[columns].map(str).itertuples(index=False, name=None)

@@ -58,7 +58,14 @@ def systems_of(
 ) -> list[FinishedRun]:
     """Returns a run for each system in the tables, without translations."""
     [(name, text)] = own.items()
-    systems = pd.concat([score.values["system"] for score in scored]).astype(str)
+    systems: list[str] = []
+    for score in scored:
+        known = {
+            plain_name(system) for system in systems
+        }  # maybe spelt differently in another table
+        for system in score.values["system"].map(str).unique():
+            if system not in systems and plain_name(system) not in known:
+                systems.append(system)
     return [
         FinishedRun(
             system,
@@ -66,5 +73,5 @@ def systems_of(
             records={name: [dict(record) for record in text.records]},
             scales={name: scale},
         )
-        for system in systems[~systems.map(plain_name).duplicated()]
+        for system in systems
     ]

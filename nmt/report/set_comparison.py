@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -118,6 +119,14 @@ class SetComparison:
             others = ~np.isin(measured.ids, list(self.no_unk or ()))
             measured.tables[NO_UNK.key][others] = np.nan
 
+    def hides(self, row: Mapping[str, Any]) -> bool:
+        """Tells whether a row has a score of short segments of an `unreliable` system."""
+        systems = {row.get(key) for key in ("name", "other", "a", "b", "run")}
+        if in_documents(self.scale.unit) or not systems & self.unreliable:
+            return False
+        short = row.get("from") is not None and (row.get("to") or math.inf) <= FEWEST_WORDS
+        return row.get("words", FEWEST_WORDS) < FEWEST_WORDS or ("bucket" in row and short)
+
     def completed_scores(self) -> pd.DataFrame:
         """Returns the stored scores, and computes those that are missing or `outdated`."""
         tables = []
@@ -128,9 +137,7 @@ class SetComparison:
             rows = [row for key in anew for row in measured.rows(self.name, key)]
             tables += [stored[~stored["key"].isin(anew)], score_table(rows).assign(run=label)]
         scores = pd.concat(tables)
-        short = scores["from"].notna() & (scores["to"] <= FEWEST_WORDS)
-        hidden = short & scores["run"].isin(self.unreliable)
-        return scores if in_documents(self.scale.unit) else scores[~hidden]
+        return scores[[not self.hides(row) for row in scores.to_dict("records")]]
 
     def curves(self) -> Curves:
         """Computes the curves of the groups, and of simulated systems with a constant error rate."""

@@ -5,27 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nmt.config.changes import flatten
-from nmt.report.released_files import IDS, OUTPUT, REFERENCE, SOURCE, reach, read_file
 from nmt.utils.errors import InputError
 from nmt.utils.files import matching
 from nmt.utils.text import as_list, as_utf_8
 
 # Parts of file names that name no system and no language; `gz` and `xz` look like language codes.
 COMMON_ENDINGS = frozenset(["gz", "xz", "bz2", "zst", "txt", "jsonl", "tsv", "detok"])
-_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
 
 
-class Output(NamedTuple):
-    """A file with the output of a system; `column` is used if the file is a table of several systems."""
-
-    file: str
-    column: str = ""
-
-
-def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]]:
+def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, str]]:
     """Returns the files of each system by test set.
 
     Args:
@@ -44,7 +35,7 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
                 f"systems: no test set given; type systems.NAME.SET=FILE; test sets: {listed}"
             )
         return {name: {sets[0]: output} for name, output in _files_by_name(given).items()}
-    systems: dict[str, dict[str, Output]] = {}
+    systems: dict[str, dict[str, str]] = {}
     for key, path in flatten(given).items():
         parts = key.split(".")
         ends = [".".join(parts[n:]) for n in range(1, len(parts))]
@@ -55,11 +46,11 @@ def name_systems(given: Any, sets: Sequence[str]) -> dict[str, dict[str, Output]
         test_set = test_set or sets[0]
         if test_set in systems.setdefault(name, {}):
             raise InputError(f"systems.{name}: has two files for {test_set}")
-        systems[name][test_set] = Output(str(path))
+        systems[name][test_set] = str(path)
     return systems
 
 
-def _files_by_name(patterns: Any) -> dict[str, Output]:
+def _files_by_name(patterns: Any) -> dict[str, str]:
     """Finds the files that match patterns, and names each system by the part of its file name that differs."""
     files: list[Path] = []
     for pattern in as_list(patterns):
@@ -67,15 +58,12 @@ def _files_by_name(patterns: Any) -> dict[str, Output]:
         if not found:
             raise InputError(f"systems: no file matches {pattern}")
         files += found
-    systems: dict[str, Output] = {}
+    systems: dict[str, str] = {}
     for file, name in zip(files, distinct_names([file.name for file in files]), strict=True):
-        for column in _system_columns(file) or [""]:
-            label = column or as_utf_8(name)
-            if label in systems:
-                raise InputError(
-                    f"systems: two files are named {label}; type systems={{NAME: FILE}}"
-                )
-            systems[label] = Output(str(file), column)
+        label = as_utf_8(name)
+        if label in systems:
+            raise InputError(f"systems: two files are named {label}; type systems={{NAME: FILE}}")
+        systems[label] = str(file)
     return systems
 
 
@@ -99,21 +87,6 @@ def distinct_names(files: Sequence[str]) -> list[str]:
             for each in parts:
                 each.pop(end)
     return [".".join(each) for each in parts]
-
-
-def _system_columns(file: Path) -> list[str]:
-    """Returns the columns of a table that has one column per system; [] for the output of one system."""
-    if not {".jsonl", ".tsv"} & set(file.suffixes):
-        return []
-    rows = read_file(str(file), "systems").rows
-    if not rows or any(reach(rows[0], name) is not None for name in OUTPUT):
-        return []
-    described = {*SOURCE, *REFERENCE, *IDS, "document", "domain", "language_pair"}
-    return [
-        name
-        for name in rows[0]
-        if name not in described and not all(_NUMBER.fullmatch(str(row.get(name))) for row in rows)
-    ]
 
 
 def find_languages(source: str, reference: str) -> list[str]:

@@ -73,8 +73,8 @@ class TestText:
         """The rare words of the references, which show to which segment an output belongs."""
         return rare_features([record["reference"] for record in self.records])
 
-    def match(self, file: ReleasedFile, columns: Sequence[str], key: str) -> tuple[Parts, bool]:
-        """Finds which outputs, in the first of `columns` that exists, translate which segments, by id or by line.
+    def match(self, file: ReleasedFile, key: str) -> tuple[Parts, bool]:
+        """Finds which outputs translate which segments, by id or by line.
 
         Returns:
             The parts of the test set ([] if the file has none of the selected rows), and whether they were
@@ -83,13 +83,13 @@ class TestText:
         rows = self.segments or [[n] for n in range(len(self.records))]
         names = self.source and shared_ids(self.source, file, self.join)
         if not self.source or not names:
-            return self._by_line(rows, file.texts(columns, key), key), True
+            return self._by_line(rows, file.texts(OUTPUT, key), key), True
         if self.selected is not None:
             file = rows_within(self.source, file, names)
             if not file.rows:
                 return [], False
         groups = join_rows(self.source, file, names)
-        texts = file.texts(columns, key)
+        texts = file.texts(OUTPUT, key)
         parts: Parts = []
         for own, others in groups:
             segments = [segment for row in own for segment in rows[row]]
@@ -243,6 +243,10 @@ def read_systems(
     )
     given = [key for key in (*of_source, *DESCRIBED) if getattr(config, key)]
     alone = bool(scored) and not runs and not config.systems
+    if config.source and not config.systems and not alone:
+        raise InputError(
+            "source: without systems, no output translates it; type systems=FILE, or omit source"
+        )
     if given and not config.source and not alone:
         raise InputError(f"{given[0]}: describes a text of source=FILE; add source=FILE")
     if alone:
@@ -267,10 +271,9 @@ def read_systems(
         for name, output in files.items():
             key = f"systems.{system}.{name}"
             text = own[name] if own else replace(_text_of(runs, name), join=config.id)
-            file = read_file(output.file, key)
-            columns = [output.column] if output.column else OUTPUT
-            parts, by_line = text.match(file, columns, key)
-            run.results |= {"languages": text.languages, "output": as_utf_8(output.file)}
+            file = read_file(output, key)
+            parts, by_line = text.match(file, key)
+            run.results |= {"languages": text.languages, "output": as_utf_8(output)}
             if scale is not None:
                 run.scales[name] = scale
             if parts:
@@ -369,7 +372,8 @@ def _source_text(
     }
     ids = [name for name in JOINS if source.has(name)]
     unspaced = languages[0] in UNSPACED_LANGUAGES
-    given = source.values("words", "words") if source.has("words") else None
+    counts_of = next((file for file in described if file.has("words")), None)
+    given = counts_of.values("words", "words") if counts_of else None
     sources = []  # the raw text of each segment
     records: list[Record] = []
     segments = []  # indices of the segments of each row

@@ -314,3 +314,71 @@ def test_a_page_of_scores_alone_has_no_published_table_and_counts_systems(
     assert "Published in the paper" not in (tmp_path / "page/tables/tables.md").read_text()
     assert 'id="translations-section"' not in page
     assert len(pd.read_csv(tmp_path / "page/tables/against.csv"))
+
+
+def outputs_of(tmp_path: Path, lines: int, systems: tuple[str, ...]) -> dict[str, Any]:
+    """Writes a text, and the same output of each system; returns the keys of a comparison."""
+    text = "".join(f"word {n} here\n" for n in range(lines))
+    for name in ("s.en", "r.de", *systems):
+        (tmp_path / name).write_text(text)
+    files = {name: str(tmp_path / name) for name in systems}
+    source, reference = str(tmp_path / "s.en"), str(tmp_path / "r.de")
+    return {"source": source, "reference": reference, "systems": files, "resamples": 0}
+
+
+def scores_in(found: Comparison, place: int) -> list[float | None]:
+    """The scores `x` of the sentences of a system; None where a sentence has none."""
+    records = found.runs[place].translations("s")
+    return [row["statistics"].get("x", [None])[0] for row in records]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_ids_of_a_system_without_the_first_sentence_start_where_those_of_others_do(
+    tmp_path: Path, first: int
+) -> None:
+    rows = [
+        {"system": name, "seg_id": n + first, "x": n / 10}
+        for name, numbers in (("A", range(4)), ("B", range(1, 3)))
+        for n in numbers
+    ]
+    config = outputs_of(tmp_path, 4, ("A", "B"))
+    config["scores"] = {"x": write(tmp_path / "x.tsv", rows)}
+    found = build_comparison(CompareConfig(**config))
+    assert scores_in(found, 0) == [0, 0.1, 0.2, 0.3]
+    assert scores_in(found, 1) == [None, 0.1, 0.2, None]
+
+
+def test_a_note_says_that_it_is_unknown_where_ids_start(tmp_path: Path) -> None:
+    rows = [{"system": "A", "seg_id": n, "x": n} for n in (1, 3)]
+    config = outputs_of(tmp_path, 4, ("A",))
+    found = build_comparison(CompareConfig(**config, scores={"x": write(tmp_path / "x.tsv", rows)}))
+    assert scores_in(found, 0) == [1, None, 3, None]
+    assert "x: no row has seg_id 0 or 4; ids are taken to start at 1." in found.notes["s"]
+
+
+def test_a_column_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "x.tsv", [{"system": "A", "seg_id": 1, "x": 0.5}])
+    [score] = read_scores({"other": file})  # the only column of numbers
+    assert score.values["other"].tolist() == [0.5]
+    for name in ("x", "other"):
+        with pytest.raises(InputError, match=r"no column x_xl; wanted: .* in a column x_xl"):
+            read_scores({name: f"{file}:x_xl"})
+
+
+def test_systems_that_differ_in_their_last_number_stay_apart(tmp_path: Path) -> None:
+    rows = [
+        {"system": f"model.{step}", "seg_id": n, "words": n, "x": step}
+        for step in (1000, 2000)
+        for n in range(1, 5)
+    ]
+    scores = {"x": write(tmp_path / "x.tsv", rows)}
+    alone = build_comparison(CompareConfig(scores=scores, lengths="words", resamples=0))
+    assert [run.label for run in alone.runs] == ["model.1000", "model.2000"]
+    config = outputs_of(tmp_path, 4, ("model.1000", "model.3000"))
+    found = build_comparison(CompareConfig(**config, scores=scores))
+    assert scores_in(found, 0) == [1000] * 4
+    assert all(
+        "statistics" not in row or "x" not in row["statistics"]
+        for row in found.runs[1].translations("s")
+    )
+    assert "x: no rows for model.3000." in found.notes["s"]
