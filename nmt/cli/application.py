@@ -26,7 +26,6 @@ from nmt.cli.composition import (
     with_plus,
 )
 from nmt.cli.errors import COMPOSING, exiting, explain, explaining
-from nmt.cli.sweep import comparison_pages
 from nmt.config.code import append_current_folder, find_own_code
 from nmt.config.commands import SCHEMAS
 from nmt.config.loading import load
@@ -106,8 +105,7 @@ def run_hydra(main: Callable[[Any], Any], name: str) -> None:
 
     entry = hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=name)
     try:
-        with comparison_pages():
-            entry(job)()
+        entry(job)()
     except COMPOSING as error:
         if started:
             raise

@@ -45,7 +45,7 @@ def with_plus(words: Sequence[str]) -> list[str]:
     >>> with_plus(["experiment=rnnsearch50", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
     """
-    words = [re.sub(r"^\+(?=trainer\.)", "", word) for word in words]
+    words = [re.sub(r"^\++(?=trainer\.)", "", word) for word in words]
     home = os.path.expanduser("~")
     words = [re.sub(r"(?<=[=\[{,:\s'\"])~(?=/|$)", lambda _: home, word) for word in words]
     limits = {word.partition("=")[0] for word in words if not word.endswith(("=null", "=-1"))}

@@ -7,7 +7,6 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -34,7 +33,6 @@ from nmt.training.callbacks import (
     SampleTranslation,
     Seeds,
 )
-from nmt.training.checkpoint_io import try_hard_link
 from nmt.training.outcome import describe_initial
 from nmt.training.ranks import on_every_rank
 from nmt.training.run import Run
@@ -70,11 +68,11 @@ class Training:
         first = [
             RenameResults(folder.results),
             Seeds(config.seed),
+            SampleTranslation(config.search.max_ratio),
             Heatmaps(config.evaluation.edges or ()),
         ]
         last = [
             self.record,
-            SampleTranslation(config.search.max_ratio),
             CheckMonitors(config.callbacks),
         ]
         callbacks = [*first, *make_callbacks(config.callbacks, folder.path), *last]
@@ -138,9 +136,7 @@ class Training:
             if not isinstance(each, ModelCheckpoint) or each.filename != "best-{step}":
                 continue
             if each.best_model_path and self.trainer.is_global_zero:
-                best = Path(each.best_model_path)
-                if not try_hard_link(best, self.run.folder.best):
-                    shutil.copyfile(best, self.run.folder.best)
+                shutil.copyfile(each.best_model_path, self.run.folder.best)
 
     def _gpu_failure(self, error: BaseException) -> str:
         """Returns the error message for a GPU that this process cannot use any more."""
