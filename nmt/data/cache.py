@@ -70,6 +70,8 @@ def filling(cache: Path, name: str) -> Iterator[Path | None]:
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
+        if error.errno is None:  # an error of the network, while a text is read
+            raise
         raise RunError(f"data.cache={cache}: {error}") from error
 
 

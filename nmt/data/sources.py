@@ -55,8 +55,7 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     `key` is the name of the section, such as `data.test.mine`. It also selects the split of the built-in corpus.
 
     Raises:
-        InputError: if the section names no text, if it has both `source` and `grammar`, or if the text cannot be
-            opened.
+        InputError: if the section names no text, half of one, or two, or if the text cannot be opened.
     """
     start = text.skip or 0
     stop = None
@@ -64,13 +63,16 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
         stop = start + text.pairs
     if text.alignment and not text.tokenised:
         raise InputError(f"{key}.alignment: needs tokenised text; type {key}.tokenised=true")
-    if text.source and text.grammar:
-        raise InputError(f"{key}: has both source and grammar; to read files, type data=text")
+    if text.grammar and (text.source or text.target):
+        raise InputError(f"{key}: has both files and grammar; to read files, type data=text")
     if text.grammar:
         return _open_grammar(text, data, key, start, stop)
     root = Path(data.root or "").expanduser()
-    if text.source and text.target:
+    if text.source or text.target:
         names = {"source": text.source, "target": text.target, "alignment": text.alignment}
+        for side in ("source", "target"):
+            if not names[side]:
+                raise InputError(f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE")
         files = [
             [
                 check_file(root / Path(name).expanduser(), f"{key}.{side}")
@@ -79,6 +81,8 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
             ]
         ]
     else:
+        if text.alignment:
+            raise InputError(f"{key}.alignment: needs {key}.source=FILE and {key}.target=FILE")
         files = [
             [_spelling(root / Path(f"{name}.{end}").expanduser()) for end in data.languages]
             for name in text.files or ()
@@ -89,9 +93,8 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
         for path in missing:
             check_file(path, f"{key}.files")
     if not files:
-        side = "target" if text.source else "source"
         raise InputError(
-            f"{key}.{side}: missing; type {key}.source=FILE {key}.target=FILE, or choose another data "
+            f"{key}.source: missing; type {key}.source=FILE {key}.target=FILE, or choose another data "
             "set with data=NAME"
         )
     contents = [list(map(sha256, paths)) for paths in files]

@@ -65,7 +65,7 @@ def _on_this_machine(members: Sequence[Checkpoint], config: Config, accelerator:
 def read_members(named: Sequence[str | Path], trust: Sequence[str] = ()) -> list[Checkpoint]:
     """Reads one checkpoint, or the checkpoints of an ensemble.
 
-    If the path is a run folder, reads its best checkpoint. A W&B artifact is downloaded.
+    If the path is a run folder, reads its best checkpoint, or without one its last. A W&B artifact is downloaded.
 
     Raises:
         InputError: if no checkpoint is named, if `read_checkpoint` fails, or if the members differ in
@@ -103,8 +103,8 @@ def _path_of(file: str) -> Path:
     if file.startswith("wandb:"):
         return download(file)
     path = Path(file).expanduser()
-    best = path / "checkpoints/best.ckpt"
-    return best if best.is_file() else path
+    of_run = (path / "checkpoints" / name for name in ("best.ckpt", "last.ckpt"))
+    return next(filter(Path.is_file, of_run), path)
 
 
 def download(name: str) -> Path:

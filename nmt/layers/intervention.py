@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from nmt.layers.attention import Attention, AttentionOutput
 from nmt.layers.memory import Memory
 
-INTERVENTIONS = ("uniform", "argmax", "shifted")
-
 
 class Intervention(nn.Module):
     """Replaces the attention weights at every step, before c_i = Σ_j α_ij h_j is computed:

@@ -146,11 +146,14 @@ class Translator(pl.LightningModule, ABC):
     ) -> None:
         """Scales the gradient to an L2 norm of at most `trainer.gradient_clip_val` (appendix B.2).
 
-        If the optimizer is `FusedAdadelta`, its kernel scales the gradients.
+        If the optimizer is `FusedAdadelta`, its kernel scales the gradients. With
+        `trainer.gradient_clip_algorithm=value`, each element of the gradient is clipped instead.
         """
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        if gradient_clip_val and hasattr(optimizer, "clip_next"):
+        if gradient_clip_val and gradient_clip_algorithm == "value":
+            nn.utils.clip_grad_value_(self.parameters(), gradient_clip_val)
+        elif gradient_clip_val and hasattr(optimizer, "clip_next"):
             optimizer.clip_next(norm, gradient_clip_val)
         elif gradient_clip_val:
             nn.utils.clip_grads_with_norm_(self.parameters(), gradient_clip_val, norm)

@@ -112,7 +112,8 @@ class SampleTranslation(pl.Callback):
         self.valid: Pairs = trainer.datamodule.prepared.valid  # type: ignore[attr-defined]
         self.row = choose_short(self.valid)
 
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    # Averaged weights (`callbacks=ema`) are swapped back before `on_validation_end`.
+    def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.state.fn != "fit" or trainer.sanity_checking or not trainer.is_global_zero:
             return
         batch = self.valid.batch([self.row]).move_to(pl_module.device)
@@ -123,6 +124,11 @@ class SampleTranslation(pl.Callback):
                 batch.source_mask,
                 self.greedy,
             )
+        self.tokens = best.tokens
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.state.fn != "fit" or trainer.sanity_checking or not trainer.is_global_zero:
+            return
         pair = self.valid[self.row]
         bleu = trainer.callback_metrics.get("valid/bleu")
         score = "" if bleu is None else f" BLEU {float(bleu):.1f},"
@@ -132,7 +138,7 @@ class SampleTranslation(pl.Callback):
             score,
             " ".join(pair["source"]),
             " ".join(pair["target"]),
-            " ".join(self.valid.vocabularies[1].decode(best.tokens)),
+            " ".join(self.valid.vocabularies[1].decode(self.tokens)),
         )
 
 

@@ -71,11 +71,18 @@ class TrainingRecord(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Updates the paths of ModelCheckpoints if the folder was moved."""
+        """Updates the paths of ModelCheckpoints if the folder was moved.
+
+        If their files are not in this run's folder (`ckpt_path`), the search for the best checkpoint starts anew.
+        """
         for each in trainer.checkpoint_callbacks:
             state = checkpoint["callbacks"].get(each.state_key)
             if isinstance(each, ModelCheckpoint) and state and each.dirpath:
                 here = Path(each.dirpath)
+                best = state["best_model_path"]
+                if best and not (here / Path(best).name).is_file():
+                    del checkpoint["callbacks"][each.state_key]
+                    continue
                 for name in ("best_model_path", "kth_best_model_path", "last_model_path"):
                     if state[name]:
                         state[name] = str(here / Path(state[name]).name)

@@ -23,6 +23,7 @@ Done = TypeVar("Done")
 
 # Pairs of (minimum number of hidden units, maximum number of threads). Smaller models use one thread, because
 # small matrix products end before a second thread wakes up.
+ALIASES = {"32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}  # Lightning's, of precisions
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 
@@ -34,7 +35,7 @@ def resolve_precision(precision: str, accelerator: str) -> str:
     if str(precision).partition("-")[0] == "16":
         raise InputError(f"trainer.precision={precision}: type bf16-mixed or 32-true, or auto")
     if precision != "auto":
-        return "32-true" if precision == "32" else precision
+        return ALIASES.get(str(precision), precision)
     if uses_gpu(accelerator):
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:

@@ -145,6 +145,9 @@ def test_tilde_at_the_start_of_a_value_is_expanded(monkeypatch) -> None:
         "~search",
         "a=b~/c",
     ]
+    typed = ["trainer.max_epochs=2", "trainer.max_steps=-1"]
+    for plus in ("", "+", "++"):
+        assert with_plus([f"{plus}trainer.max_epochs=2"]) == typed
     assert with_plus(words) == [
         "runs=[/home/me/a,/home/me/b]",
         'output="/home/me/c"',

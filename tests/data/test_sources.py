@@ -81,6 +81,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         r"data\.train\.target: no such file: /.*nowhere; a relative name",
     ),
     ({"source": "a", "target": "b", "grammar": "natural"}, r"data\.train: .*type data=text"),
+    ({"target": "b", "grammar": "natural", "pairs": 3}, r"data\.train: .*type data=text"),
+    ({"source": "a", "files": ["c"]}, r"data\.train\.target: missing"),
+    ({"source": "a", "hub": {"path": "mine/text"}}, r"data\.train\.target: missing"),
+    (
+        {"files": ["c"], "alignment": "a", "tokenised": True},
+        r"data\.train\.alignment: needs data\.train\.source=FILE",
+    ),
     ({"source": "a", "target": "b", "alignment": "c"}, r"data\.train\.alignment: .*tokenised"),
     ({"grammar": "natural"}, r"data\.train\.pairs: missing"),
     ({"files": ["a"]}, r"data\.train\.files: no such file: /.*/a\.en; a relative name"),

@@ -163,6 +163,14 @@ def test_gradient_is_clipped_to_the_norm(limit, monkeypatch):
     assert not bool(model.finite)
 
 
+def test_gradient_may_be_clipped_by_value(monkeypatch):
+    model, _ = make_model("Additive", monkeypatch)
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, -2.0)
+    model.configure_gradient_clipping(torch.optim.SGD(model.parameters()), 0.5, "value")
+    assert all((parameter.grad == -0.5).all() for parameter in model.parameters())
+
+
 def test_loss_is_the_mean_over_sentences(monkeypatch):
     model, _ = make_model("Dot", monkeypatch)
     pairs = [([4, 5, 0], [3, 0]), ([6, 0], [7, 8, 9, 0]), ([7, 7, 7, 0], [2, 2, 0])]

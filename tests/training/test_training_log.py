@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pytorch_lightning.callbacks import ModelCheckpoint
 
 from nmt.training.callbacks import choose_short
 from nmt.training.training_log import TrainingRecord
@@ -36,3 +37,24 @@ def test_the_sentence_to_show_is_short_and_has_known_words():
     pairs = make_pairs([(known[2], "le"), (known[1], "le")])
     assert choose_short(pairs) == 1
     assert choose_short(make_pairs([("a b", "c")])) == 0
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_best_score_of_another_folder_is_forgotten_without_its_file(tmp_path, exists):
+    """A moved folder still has the file; a new folder (`ckpt_path`) does not."""
+    best = ModelCheckpoint(str(tmp_path / "new"), "best", monitor="valid/bleu")
+    state = {"best_model_path": "/old/best.ckpt", "best_model_score": 9, "dirpath": "/old"}
+    state |= {
+        "kth_best_model_path": "",
+        "last_model_path": "",
+        "best_k_models": {"/old/best.ckpt": 9},
+    }
+    if exists:
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new/best.ckpt").touch()
+    checkpoint = {"callbacks": {best.state_key: state}}
+    trainer: Any = SimpleNamespace(checkpoint_callbacks=[best])
+    TrainingRecord().on_load_checkpoint(trainer, None, checkpoint)  # type: ignore[arg-type]
+    here = str(tmp_path / "new/best.ckpt")
+    kept = checkpoint["callbacks"].get(best.state_key)
+    assert (kept and kept["best_k_models"]) == ({here: 9} if exists else None)

@@ -69,7 +69,8 @@ def test_cpu_choice_does_not_initialise_cuda(monkeypatch):
     """A CUDA context would take time, and memory that another process may need."""
     machine(monkeypatch, cuda=True, fault=AssertionError("the GPU was used"))
     assert devices.resolve_accelerator("cpu") == "cpu"
-    assert devices.resolve_precision("32-true", "cpu") == "32-true"
+    for given, meant in (("32-true", "32-true"), ("32", "32-true"), ("bf16", "bf16-mixed")):
+        assert devices.resolve_precision(given, "cpu") == meant
     assert reason_for_cpu("cpu", torch.device("cpu")) == ", the GPU is not used"
     assert reason_for_cpu("gpu", torch.device("cuda", 0)) == ""
 
