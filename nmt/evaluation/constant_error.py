@@ -21,7 +21,7 @@ import copy
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,12 +29,14 @@ from scipy.special import betaincinv, binom
 
 from nmt.evaluation.measured import Measured, statistics_tables
 from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.scores import Score
 from nmt.evaluation.scores.bleu import (
     CORRECT,
     HYPOTHESIS_LENGTH,
     ORDERS,
     REFERENCE_LENGTH,
     TOTAL,
+    Bleu,
 )
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
@@ -46,6 +48,7 @@ MOST = 20_000  # maximum number of sentences in a part
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
 BLEU_WEIGHT = 10  # weight of the mean log precision; 1-gram and 4-gram log precisions have weight 1
+BLEU = ""  # key of the statistics of BLEU beside those of a user's scores
 CLOSE = 0.002  # `solve_rates` stops when all weighted log precisions are this close to the goal
 
 
@@ -226,18 +229,21 @@ def solve_rates(references: References, wanted: np.ndarray) -> Rates:
     return rates(best)
 
 
-def constant_error_records(
+def simulated_systems(
     records: Sequence[Record], draws: int = DRAWS, seed: int = SEED
-) -> Iterator[list[Record]]:
-    """Yields the records of simulated systems with the BLEU of a given system and constant error rates.
+) -> Iterator[tuple[np.ndarray, Callable[[], list[Record]]]]:
+    """Simulates systems with the BLEU of a given system and constant error rates.
 
-    All simulated systems have the same rates, but different errors. They have no scores of detokenised
-    text, because errors are made in tokens. They also have no `bleu_no_unk`.
+    All simulated systems have the same rates, but different errors.
 
     Args:
-        records: records of the given system.
+        records: records of the N translations of the given system.
         draws: number of simulated systems.
         seed: seed of the errors of the first simulated system; the next one has the next seed.
+
+    Yields:
+        For each system, its BLEU statistics (N, 10), and a function that builds its records. The records have no
+        text and no `bleu_no_unk`, because errors are made in tokens.
     """
     ordered = in_order(records)
     references = _references_of(
@@ -248,18 +254,24 @@ def constant_error_records(
     )
     references.draw(seed)
     rates = solve_rates(references, np.sum([record["bleu_stats"] for record in ordered], axis=0))
-    for number in range(draws):
-        references.draw(seed + number)
-        words, sentence = references.hypotheses(rates)
+
+    def build(words: np.ndarray, sentence: np.ndarray, statistics: np.ndarray) -> list[Record]:
         ends = np.searchsorted(sentence, np.arange(len(ordered) + 1))
         written = [references.vocabulary[index] for index in words.tolist()]
         hypotheses = [written[first:last] for first, last in itertools.pairwise(ends)]
         missing = {"no_unk": None, "raw_reference": None}
-        statistics = references.statistics(words, sentence).tolist()
-        yield [
+        return [
             system_record(record | missing, hypothesis, " ".join(hypothesis), counts)
-            for record, hypothesis, counts in zip(ordered, hypotheses, statistics, strict=True)
+            for record, hypothesis, counts in zip(
+                ordered, hypotheses, statistics.tolist(), strict=True
+            )
         ]
+
+    for number in range(draws):
+        references.draw(seed + number)
+        words, sentence = references.hypotheses(rates)
+        statistics = references.statistics(words, sentence)
+        yield statistics, functools.partial(build, words, sentence, statistics)
 
 
 @functools.lru_cache(maxsize=1)
@@ -286,9 +298,11 @@ def measure_constant_error(
     def tables(job: tuple[int, int]) -> dict[str, np.ndarray]:
         part, run = job
         own = ordered[run][part :: counts[run]]
+        users = {key: s for key, s in measured[run].scores.items() if not _is_ours(s)}
         draws = [
-            statistics_tables(measured[run].scores, each, compute_slow=False)
-            for each in constant_error_records(own, seed=SEED + DRAWS * part)
+            {BLEU: statistics}
+            | statistics_tables(users, build() if users else [], compute_slow=False)
+            for statistics, build in simulated_systems(own, seed=SEED + DRAWS * part)
         ]
         return {key: np.mean([each[key] for each in draws], axis=0) for key in draws[0]}
 
@@ -296,17 +310,24 @@ def measure_constant_error(
     total = sum(map(len, ordered))
     with Stage("simulating constant error rates", total, "sentence", shown=shown) as stage:
         # A user's score may use threads, for example of torch, which do not survive a fork.
-        ours = all(
-            type(s).__module__.startswith("nmt.") for m in measured for s in m.scores.values()
-        )
+        ours = all(_is_ours(score) for each in measured for score in each.scores.values())
         results = map_in_processes(tables, jobs, total) if ours else map(tables, jobs)
-        for (_, run), simulated in zip(jobs, results, strict=True):
-            parts[run].append(simulated)
-            stage.advance(len(next(iter(simulated.values()))))
+        for (_, run), found in zip(jobs, results, strict=True):
+            parts[run].append(found)
+            stage.advance(len(found[BLEU]))
     systems = [copy.copy(each) for each in measured]
-    for system, own in zip(systems, parts, strict=True):
-        system.tables = {key: _interleaved([part[key] for part in own]) for key in own[0]}
+    for system, of_parts in zip(systems, parts, strict=True):
+        found = {key: _interleaved([part[key] for part in of_parts]) for key in of_parts[0]}
+        unknown = np.full((len(found[BLEU]), 1), np.nan)
+        of_field = {Bleu.field: found.pop(BLEU)}
+        own = {key: of_field.get(score.field, unknown) for key, score in system.scores.items()}
+        system.tables = own | found
     return systems
+
+
+def _is_ours(score: Score) -> bool:
+    """Tells whether a score is of this project. Of these, a simulated system has only those of `bleu_stats`."""
+    return type(score).__module__.startswith("nmt.")
 
 
 def _interleaved(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -42,8 +42,10 @@ class Estimate:
     sentences: int  # number of sentences
     documents: int | None  # number of resampled documents; None if sentences were resampled
     seeds: int  # number of runs; for a difference, the number in the smaller group
-    error: float  # standard error over seeds and sentences; with few seeds, over sentences only
     df: float  # degrees of freedom of `error`
+    error_over_seeds: float | None = (
+        None  # standard error over seeds and sentences; None with few seeds
+    )
     # variance over seeds beyond the interaction: 0 with few seeds; may be below 0 by chance
     variance_of_seeds: float = 0.0
     df_of_seeds: float = math.inf  # degrees of freedom of `variance_of_seeds`
@@ -60,9 +62,19 @@ class Estimate:
         return f"{drawn} and seeds" if self.over_seeds else drawn
 
     @property
+    def error(self) -> float:
+        """The standard error over seeds and sentences; with few seeds, over sentences only."""
+        return self.error_of_runs if self.error_over_seeds is None else self.error_over_seeds
+
+    @property
     def error_of_runs(self) -> float:
         """The standard error over sentences or documents alone, for these runs."""
-        return math.sqrt(_variance(self.resampled) * _correction(self.documents))
+        return math.sqrt(self.variance_of_runs)
+
+    @property
+    def variance_of_runs(self) -> float:
+        """The square of `error_of_runs`."""
+        return _variance(self.resampled) * _correction(self.documents)
 
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """Returns the confidence interval; both ends are None if unknown, such as with few seeds and no resamples."""
@@ -89,14 +101,15 @@ def combined(
     # Do not average a single run. This saves a copy for each length of each curve.
     means = [each[0] if len(each) == 1 else each.mean(axis=0) for each in samples]
     score, *_ = values = means[0] - means[1] if len(means) == 2 else means[0]
-    variance = _variance(values[1:]) * _correction(documents)
     df = (sentences if documents is None else documents) - 1.0
     seeds = min(map(len, samples))
-    of_seeds: list[float] = []
-    if seeds >= FEWEST_SEEDS:
-        variance, df, *of_seeds = _over_seeds(samples, variance, documents)
-    error = math.sqrt(variance)
-    return Estimate(float(score), values[1:], sentences, documents, seeds, error, df, *of_seeds)
+    estimate = Estimate(float(score), values[1:], sentences, documents, seeds, df)
+    if seeds < FEWEST_SEEDS:
+        return estimate
+    variance, df, *of_seeds = _over_seeds(samples, estimate.variance_of_runs, documents)
+    return Estimate(
+        float(score), values[1:], sentences, documents, seeds, df, math.sqrt(variance), *of_seeds
+    )
 
 
 def _over_seeds(

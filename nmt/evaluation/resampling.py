@@ -142,6 +142,7 @@ def _quantile(ordered: np.ndarray, share: float) -> float:
     return float(low + (high - low) * rest if rest < 0.5 else high - (high - low) * (1 - rest))
 
 
+@functools.cache
 def widening(documents: int, confidence: float = CONFIDENCE) -> float:
     """Returns the factor that corrects the width of an interval over D resampled documents.
 

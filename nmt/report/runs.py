@@ -5,6 +5,7 @@ This module imports no model code, so reports need only the files of the run fol
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections import Counter
@@ -256,10 +257,16 @@ def separate_texts(runs: Sequence[FinishedRun]) -> None:
     that differ only in tokenisation count as the same text.
     """
     texts: dict[str, list[str]] = {}
+    read: dict[tuple[int, ...], str] = {}  # systems of one test set share its lists of words
     for run in runs:
         for name in run.sets:
-            words = (w for row in run.translations(name) for w in row["source"] + row["reference"])
-            text = "".join(filter(str.isalnum, "".join(words)))
+            lists = [
+                row[side] for row in run.translations(name) for side in ("source", "reference")
+            ]
+            if (shared := tuple(map(id, lists))) not in read:
+                words = "".join(itertools.chain.from_iterable(lists))
+                read[shared] = "".join(filter(str.isalnum, words))
+            text = read[shared]
             known = texts.setdefault(name, [])
             if text and text not in known:
                 known.append(text)

@@ -20,7 +20,7 @@ from benchmarks.claims import (
 from benchmarks.decisions import enough_resamples
 from nmt.config.loading import load
 from nmt.config.schema import to_containers
-from nmt.evaluation.constant_error import constant_error_records
+from nmt.evaluation.constant_error import simulated_systems
 from nmt.evaluation.estimate import Estimate
 from nmt.evaluation.scores import score_of_name
 from nmt.evaluation.scores.bleu import sentence_statistics
@@ -178,15 +178,15 @@ def test_verdict_rules(decide, runs, claim, verdict):
 )
 def test_equivalence_is_decided_within_its_margin(score, margin, verdict):
     """With a standard error of 0.2 and 10 degrees of freedom, the interval of 95 % is ± 0.446."""
-    estimate = Estimate(score, np.empty(0), 90, None, 3, 0.2, 10)
+    estimate = Estimate(score, np.empty(0), 90, None, 3, 10, 0.2)
     beyond = stats.t.cdf((score - margin) / 0.2, 10), stats.t.cdf((-margin - score) / 0.2, 10)
     assert apply_rule({"within": margin}, estimate) == (verdict, pytest.approx(max(beyond)))
 
 
 def simulated_retention(run):
     """Returns the mean retention of simulated systems with a constant error rate."""
-    draws = constant_error_records(run.translations("test"))
-    simulated = [FinishedRun("", {}, records={"test": rows}) for rows in draws]
+    draws = simulated_systems(run.translations("test"))
+    simulated = [FinishedRun("", {}, records={"test": build()}) for _, build in draws]
     return np.mean([corpus_bleu(each, (50,)) / corpus_bleu(each, (10,)) for each in simulated])
 
 

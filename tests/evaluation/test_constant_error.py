@@ -6,16 +6,29 @@ import pytest
 from benchmarks.coverage import damaged
 from nmt.evaluation import constant_error
 from nmt.evaluation.constant_error import (
+    DRAWS,
     Rates,
     References,
-    constant_error_records,
     measure_constant_error,
+    simulated_systems,
 )
 from nmt.evaluation.length_curve import excess_retention, length_curves
 from nmt.evaluation.measured import Measured
 from nmt.evaluation.records import system_record
-from nmt.evaluation.scores import choose_scores
+from nmt.evaluation.scores import NO_UNK, Score, choose_scores
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
+
+
+class Words(Score):
+    """A user's score: the number of words."""
+
+    key = title = "words"
+
+    def statistics(self, record):
+        return [len(record.get("hypothesis", ()))]
+
+    def combine(self, sums):
+        return sums[..., 0]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +40,11 @@ def references():
         [f"w{word}" for word in draw.choice(2000, length, p=share / share.sum())]
         for length in lengths
     ]
+
+
+def records_of(given, draws):
+    """The records of simulated systems."""
+    return [build() for _, build in simulated_systems(given, draws)]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +107,8 @@ def test_whole_set_keeps_its_score(references, moved):
             words.insert(draw.integers(len(words)), words.pop(draw.integers(len(words))))
         record = {"id": number, "reference": reference, "length": 1, "raw_reference": "a text"}
         given.append(system_record(record, words, ""))
-    [twins] = constant_error_records(given, draws=1)
-    assert [twins] == [*constant_error_records(given, draws=1)]
+    [twins] = records_of(given, draws=1)
+    assert [twins] == records_of(given, draws=1)
     # Errors are made in tokens, so there is no detokenised text to score.
     assert twins[0]["raw_reference"] is None
     wanted, got = (np.sum([row["bleu_stats"] for row in rows], axis=0) for rows in (given, twins))
@@ -103,7 +121,7 @@ def test_whole_set_keeps_its_score(references, moved):
 def test_simulated_systems_of_a_run_make_different_errors(references):
     rows = zip(range(100), references, strict=False)
     given = [system_record({"id": n, "reference": words}, words[1:], "") for n, words in rows]
-    first, second = constant_error_records(given, draws=2)
+    first, second = records_of(given, draws=2)
     same = [a["hypothesis"] == b["hypothesis"] for a, b in zip(first, second, strict=True)]
     assert sum(same) < 50
 
@@ -141,3 +159,17 @@ def test_parts_of_a_large_set_are_simulated_like_the_whole_set(references, monke
     # Neighbouring sentences, which are in different parts, have independent errors.
     correct = parts[0].tables["bleu"][:, 0] / list(map(len, references))
     assert abs(np.corrcoef(correct[:-1], correct[1:])[0, 1]) < 0.1
+
+
+def test_simulated_systems_have_the_statistics_of_their_records(references):
+    """Scores of tokens have the mean statistics of the simulated records; scores of text and models have none."""
+    draw = np.random.default_rng(4)
+    given = damaged(references[:60], np.full(60, 0.3), draw)
+    scores = [*choose_scores(["default"]), Words()]
+    [found] = measure_constant_error([given], [Measured(given, scores, resamples=0)])
+    simulated = records_of(given, DRAWS)
+    for score in (*scores, NO_UNK):
+        tables = [score.table(rows, compute=not score.slow) for rows in simulated]
+        np.testing.assert_array_equal(found.tables[score.key], np.mean(tables, axis=0))
+    assert np.isfinite(found.tables["words"]).all()
+    assert np.isnan(found.tables["chrf"]).all()
