@@ -29,8 +29,7 @@ import numpy as np
 
 from nmt.evaluation.documents import POSITION, cut, measure_documents
 from nmt.evaluation.length_curve import kernel
-from nmt.evaluation.records import bleu_statistics
-from nmt.evaluation.scores.bleu import bleu
+from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 from nmt.text.lines import read_lines
 from nmt.text.tokenise import count_words, tokeniser
 
@@ -96,7 +95,7 @@ def main() -> None:
 
     def statistics(n: int, text: str) -> list[int]:
         if (n, text) not in known:
-            known[n, text] = bleu_statistics({"reference": tokens[n]}, tokenise(text))
+            known[n, text] = sentence_statistics(tokenise(text), tokens[n]).tolist()
         return known[n, text]
 
     def error_of_retention(statistics: np.ndarray, weights: np.ndarray) -> float:

@@ -34,10 +34,12 @@ from nmt.evaluation.scores.bleu import (
     CORRECT,
     HYPOTHESIS_LENGTH,
     ORDERS,
-    REFERENCE_LENGTH,
     TOTAL,
     Bleu,
+    padded,
+    statistics_of,
 )
+from nmt.evaluation.scores.ngrams import ReferenceNgrams, Texts
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 
@@ -76,37 +78,15 @@ class References:
     def __init__(self, references: Sequence[Sequence[Sequence[str]]]) -> None:
         numbers: dict[str, int] = {}
         texts = []
-        most = max(map(len, references))
-        # Repeat each sentence's first reference until all sentences have equally many. This changes no statistic.
-        padded = [[*each, *[each[0]] * (most - len(each))] for each in references]
-        self.lengths = np.array([list(map(len, each)) for each in padded])  # (N, references)
-        for sizes, chosen in zip(self.lengths.T, zip(*padded, strict=True), strict=True):
+        for chosen in zip(*padded(references), strict=True):
             flat = [numbers.setdefault(word, len(numbers)) for words in chosen for word in words]
-            texts.append((np.array(flat, dtype=np.int64), np.repeat(np.arange(len(sizes)), sizes)))
-        self.words, self.sentence = texts[0]
+            texts.append(Texts(np.array(flat, dtype=np.uint64), np.array(list(map(len, chosen)))))
+        self.ngrams = ReferenceNgrams(texts, ORDERS)
+        self.words = texts[0].symbols.astype(np.int64)
+        self.sentences = len(references)
+        self.sentence = np.repeat(np.arange(self.sentences), texts[0].lengths)
         self.starts = np.diff(self.sentence, prepend=-1) > 0
         self.vocabulary = list(numbers)
-
-        self.sentences = len(references)
-        generator = np.random.default_rng(SEED)
-        self.keys = generator.integers(2**63, size=(ORDERS, len(numbers)), dtype=np.uint64)
-        self.salts = generator.integers(2**63, size=self.sentences, dtype=np.uint64)
-        # For each order, three arrays over the distinct n-grams of the references: ascending hashes, the largest
-        # count in a reference, and the sentence index
-        self.limits = []
-        for order in range(ORDERS):
-            found = [self._ngrams(*text, order) for text in texts]
-            known, first, indices = np.unique(
-                np.concatenate([grams for grams, _ in found]),
-                return_index=True,
-                return_inverse=True,
-            )
-            ends = np.cumsum([len(grams) for grams, _ in found])[:-1]
-            counts = [
-                np.bincount(of_text, minlength=len(known)) for of_text in np.split(indices, ends)
-            ]
-            places = np.concatenate([place for _, place in found])[first]
-            self.limits.append((known, np.max(counts, axis=0), places))
 
     def draw(self, seed: int) -> None:
         """Draws a replacement and three uniform numbers per word, and one uniform number per sentence."""
@@ -136,38 +116,9 @@ class References:
         return np.repeat(words, counts), np.repeat(self.sentence, counts)
 
     def statistics(self, words: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-        """Computes the BLEU statistics of all sentences: (N, 10) int64.
-
-        Each row equals the result of `nmt.evaluation.scores.bleu.sentence_statistics`.
-        """
-        table = np.zeros((self.sentences, 2 * ORDERS + 2), dtype=np.int64)
-        for order, (known, limits, places) in enumerate(self.limits):
-            grams, own = self._ngrams(words, sentence, order)
-            table[:, ORDERS + order] = np.bincount(own, minlength=self.sentences)
-            if len(known):
-                grams.sort()  # this makes the search three times as fast
-                indices = np.minimum(np.searchsorted(known, grams), len(known) - 1)
-                counts = np.bincount(indices[known[indices] == grams], minlength=len(known))
-                correct = np.minimum(counts, limits)
-                table[:, order] = np.bincount(places, correct, minlength=self.sentences)
-        written = np.bincount(sentence, minlength=self.sentences)
-        table[:, HYPOTHESIS_LENGTH] = written
-        # Choose the closest reference length. If two are equally close, choose the shorter one.
-        distance = np.abs(self.lengths - written[:, None]) + self.lengths / 1e6
-        closest = np.argmin(distance, axis=1)[:, None]
-        table[:, REFERENCE_LENGTH] = np.take_along_axis(self.lengths, closest, axis=1)[:, 0]
-        return table
-
-    def _ngrams(
-        self, words: np.ndarray, sentence: np.ndarray, order: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns hashes of all n-grams of `order` + 1 words, which differ by sentence, and their sentence indices."""
-        count = max(len(words) - order, 0)
-        inside = sentence[:count] == sentence[len(sentence) - count :]
-        grams = self.salts[sentence[:count]]
-        for index in range(order + 1):
-            grams = grams + self.keys[index, words[index : index + count]]
-        return grams[inside], sentence[:count][inside]
+        """Computes the BLEU statistics (N, 10) of all sentences."""
+        lengths = np.bincount(sentence, minlength=self.sentences)
+        return statistics_of(Texts(words.astype(np.uint64), lengths), self.ngrams)
 
 
 def expected_precisions(rates: Rates) -> np.ndarray:

@@ -26,11 +26,10 @@ The keys of a record are:
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.evaluation.scores.bleu import sentence_statistics
 from nmt.text.lines import read_lines
 from nmt.utils.files import check_set_name, refuse_unreadable, write_atomically
 
@@ -97,10 +96,7 @@ _OF_SENTENCE = ("id", "line", *_TEXTS, "length", "words", "ids", "document", "do
 
 
 def system_record(
-    sentence: Record,
-    hypothesis: list[str],
-    detokenised: str,
-    statistics: list[int] | None = None,
+    sentence: Record, hypothesis: list[str], detokenised: str, statistics: list[int]
 ) -> Record:
     """Builds the record of a translation by a system without a shortlist.
 
@@ -109,22 +105,13 @@ def system_record(
 
     Args:
         sentence: a record of the same sentence. The keys that describe the sentence are copied from it.
-        statistics: the 10 BLEU statistics of the hypothesis. If None, they are computed.
+        statistics: the 10 BLEU statistics of the hypothesis.
     """
-    if statistics is None:
-        statistics = bleu_statistics(sentence, hypothesis)
     record = {key: sentence[key] for key in _OF_SENTENCE if key in sentence}
     record |= {"hypothesis": hypothesis, "detokenised": detokenised, "bleu_stats": statistics}
     if sentence.get("no_unk"):
         record |= {"hypothesis_no_unk": hypothesis, "bleu_stats_no_unk": statistics}
     return record
-
-
-def bleu_statistics(sentence: Record, hypothesis: Sequence[str | None]) -> list[int]:
-    """Counts the ten BLEU statistics of a hypothesis against all references of the sentence."""
-    references = [sentence["reference"], *sentence.get("more_references", [])]
-    statistics: list[int] = sentence_statistics(hypothesis, *references).tolist()
-    return statistics
 
 
 def _json(row: Mapping[str, Any]) -> str:

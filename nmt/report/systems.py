@@ -18,7 +18,8 @@ from nmt.config.commands import CompareConfig
 from nmt.config.keys import MAX_LENGTH
 from nmt.evaluation.documents import UNITS, align, measure_documents
 from nmt.evaluation.length_curve import LengthScale, fitting_scale
-from nmt.evaluation.records import Record, bleu_statistics, in_order, system_record
+from nmt.evaluation.records import Record, in_order, system_record
+from nmt.evaluation.scores.bleu import all_statistics
 from nmt.report.declared_scores import FromFile
 from nmt.report.line_order import Holders, first_misfit, misplaced, rare_features
 from nmt.report.released_files import (
@@ -155,20 +156,21 @@ class SystemOutput(NamedTuple):
             if len(segments) == len(outputs):
                 parts = outputs
             else:
-                references = [self._raw(self.text.records[n]) for n in segments]
-                parts, is_cut, more = align(references, "\n".join(outputs))
+                wanted = [self._raw(self.text.records[n]) for n in segments]
+                parts, is_cut, more = align(wanted, "\n".join(outputs))
                 documents += 1
                 cut += is_cut
                 extra += more
                 nothing += [n for n, part in zip(segments, parts, strict=True) if not part]
             for n, part in zip(segments, parts, strict=True):
                 texts[n] = _one_line(part)
-        found = Translations([], documents, cut, extra, nothing)
-        for sentence, line in zip(self.text.records, texts, strict=True):
-            tokens = self.text.tokens(line)
-            text = self.text.reference_tokeniser.detokenise(tokens) if self.text.tokenised else line
-            found.rows.append((tokens, text, bleu_statistics(sentence, tokens)))
-        return found
+        tokens = [self.text.tokens(line) for line in texts]
+        if self.text.tokenised:
+            texts = list(map(self.text.reference_tokeniser.detokenise, tokens))
+        references = [[r["reference"], *r.get("more_references", ())] for r in self.text.records]
+        statistics = all_statistics(tokens, references).tolist()
+        rows = list(zip(tokens, texts, statistics, strict=True))
+        return Translations(rows, documents, cut, extra, nothing)
 
     def _raw(self, record: Record) -> str:
         raw = record.get("raw_reference")

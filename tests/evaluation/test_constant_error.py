@@ -106,7 +106,8 @@ def test_whole_set_keeps_its_score(references, moved):
         for _ in range(draw.binomial(len(words), moved)):
             words.insert(draw.integers(len(words)), words.pop(draw.integers(len(words))))
         record = {"id": number, "reference": reference, "length": 1, "raw_reference": "a text"}
-        given.append(system_record(record, words, ""))
+        counts = sentence_statistics(words, reference).tolist()
+        given.append(system_record(record, words, "", counts))
     [twins] = records_of(given, draws=1)
     assert [twins] == records_of(given, draws=1)
     # Errors are made in tokens, so there is no detokenised text to score.
@@ -120,7 +121,10 @@ def test_whole_set_keeps_its_score(references, moved):
 
 def test_simulated_systems_of_a_run_make_different_errors(references):
     rows = zip(range(100), references, strict=False)
-    given = [system_record({"id": n, "reference": words}, words[1:], "") for n, words in rows]
+    given = [
+        {"id": n, "reference": words, "bleu_stats": sentence_statistics(words[1:], words)}
+        for n, words in rows
+    ]
     first, second = records_of(given, draws=2)
     same = [a["hypothesis"] == b["hypothesis"] for a, b in zip(first, second, strict=True)]
     assert sum(same) < 50

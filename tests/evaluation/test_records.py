@@ -48,7 +48,7 @@ def test_in_order_refuses_repeated_sentences():
 
 def test_system_record_is_no_unk_only_if_covered():
     for covered in (True, False, None):
-        written = system_record(record(1) | {"no_unk": covered}, ["a"], "a")
+        written = system_record(record(1) | {"no_unk": covered}, ["a"], "a", [1] * 10)
         assert written.get("hypothesis_no_unk") == (["a"] if covered else None)
 
 

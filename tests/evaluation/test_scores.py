@@ -11,7 +11,13 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.evaluation.scores import REGISTERED, choose_scores
 from nmt.evaluation.scores.bleu import sentence_statistics
-from nmt.evaluation.scores.text import MATCHES_NOTHING, missing_tokenizer, scored_text, tokenizer_of
+from nmt.evaluation.scores.text import (
+    MATCHES_NOTHING,
+    SacreBleu,
+    missing_tokenizer,
+    scored_text,
+    tokenizer_of,
+)
 from nmt.utils.errors import InputError
 from tests.helpers.bleu import corpus
 
@@ -95,9 +101,11 @@ def test_bleu_statistics_equal_sacrebleu():
         assert sentence_statistics(hypothesis, *references).tolist() == [*counts, *lengths]
 
 
-def test_chrf_of_many_sentences_equals_sacrebleu(monkeypatch):
+@pytest.mark.parametrize("key", ["chrf", "sacrebleu"])
+def test_statistics_of_many_sentences_equal_sacrebleu(key, monkeypatch):
     """Short texts over few characters repeat n-grams, within a sentence and in the sentences beside it."""
-    monkeypatch.setattr("nmt.evaluation.scores.text.BLOCK", 150)
+    for module in ("text", "bleu"):
+        monkeypatch.setattr(f"nmt.evaluation.scores.{module}.BLOCK", 150)
     generator = random.Random(1)
 
     def text():
@@ -108,12 +116,24 @@ def test_chrf_of_many_sentences_equals_sacrebleu(monkeypatch):
         {"detokenised": text(), "raw_reference": first, "more_raw_references": more}
         for first, *more in references
     ]
-    metric = OF_TEXT["chrf"]
+    metric = OF_TEXT[key]
     for record, of_sentence, found in zip(
-        records, references, REGISTERED["chrf"].all_statistics(records), strict=True
+        records, references, REGISTERED[key].all_statistics(records), strict=True
     ):
-        given = metric._extract_reference_info(of_sentence)
-        assert found == metric._compute_segment_statistics(record["detokenised"], given)
+        given = metric._extract_reference_info(list(map(metric._preprocess_segment, of_sentence)))
+        own = metric._preprocess_segment(record["detokenised"])
+        assert found == metric._compute_segment_statistics(own, given)
+
+
+def test_statistics_of_a_users_metric_come_from_sacrebleu():
+    class LowerCase(SacreBleu):
+        key = "lower"
+
+        def metric(self):
+            return BLEU(force=True, lowercase=True)
+
+    record = {"detokenised": "A b", "raw_reference": "a B", "hypothesis": ["A", "b"]}
+    assert LowerCase().all_statistics([record]) == [[2, 2, 2, 1, 0, 0, 2, 1, 0, 0]]
 
 
 def test_sentences_without_a_reference_have_no_text_score():

@@ -10,16 +10,13 @@ which the paper used, returns 0. Otherwise, both return the same BLEU.
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import ClassVar
 
 import numpy as np
 
 from nmt.evaluation.scores.base import Ratio, Score, quotient
+from nmt.evaluation.scores.ngrams import BLOCK, ReferenceNgrams, Texts, words
 
 ORDERS = 4
 CORRECT = slice(0, ORDERS)
@@ -31,14 +28,7 @@ FEWEST_MATCHES = 10  # with fewer matching 4-grams, BLEU and its interval are bi
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
-    """Computes the BLEU statistics of one sentence.
-
-    The n-grams are counted here, since sacrebleu would split tokens that contain a Unicode space such as U+00A0 or
-    U+2009.
-
-    Args:
-        hypothesis: tokens without `</s>`. None stands for the symbol `<unk>`, which matches nothing.
-        references: tokens of each reference. The closest length is used as the reference length.
+    """Computes the BLEU statistics of one sentence; see `all_statistics`.
 
     Returns:
         (10,) int64: matching 1- to 4-grams, all 1- to 4-grams, hypothesis length, reference length.
@@ -46,21 +36,53 @@ def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
     """
-    own = _ngrams(hypothesis)
-    limits = functools.reduce(operator.or_, map(_ngrams, references))  # the largest counts
-    correct = [0] * ORDERS
-    for gram in own.keys() & limits.keys():
-        correct[len(gram) - 1] += min(own[gram], limits[gram])
-    size = len(hypothesis)
-    total = [max(size - order, 0) for order in range(ORDERS)]
-    closest = min((abs(length - size), length) for length in map(len, references))[1]
-    return np.array([*correct, *total, size, closest], dtype=np.int64)
+    return all_statistics([hypothesis], [references])[0]
 
 
-def _ngrams(tokens: Sequence[str | None]) -> Counter[tuple[str | None, ...]]:
-    """Counts the 1- to 4-grams."""
-    shifted = [tokens[order:] for order in range(ORDERS)]
-    return Counter(chain.from_iterable(zip(*shifted[: n + 1], strict=False) for n in range(ORDERS)))
+def all_statistics(
+    hypotheses: Sequence[Sequence[str | None]], references: Sequence[Sequence[Sequence[str]]]
+) -> np.ndarray:
+    """Computes the BLEU statistics of N sentences.
+
+    The n-grams are counted here, since sacrebleu would split tokens that contain a Unicode space such as U+00A0 or
+    U+2009.
+
+    Args:
+        hypotheses: tokens of each sentence, without `</s>`. None stands for the symbol `<unk>`, which matches nothing.
+        references: tokens of each reference of each sentence. The closest length is used as the reference length.
+
+    Returns:
+        (N, 10) int64: matching 1- to 4-grams, all 1- to 4-grams, hypothesis length, reference length.
+    """
+    tables = [np.empty((0, WIDTH), dtype=np.int64)]
+    for at in range(0, len(hypotheses), BLOCK):
+        part = slice(at, at + BLOCK)
+        texts = map(words, zip(*padded(references[part]), strict=True))
+        tables.append(statistics_of(words(hypotheses[part]), ReferenceNgrams([*texts], ORDERS)))
+    return np.concatenate(tables)
+
+
+def padded(references: Sequence[Sequence[Sequence[str]]]) -> list[list[Sequence[str]]]:
+    """Repeats the first reference of each sentence until all have equally many, which changes no statistic."""
+    most = max(map(len, references))
+    return [[*each, *[each[0]] * (most - len(each))] for each in references]
+
+
+def statistics_of(hypotheses: Texts, references: ReferenceNgrams) -> np.ndarray:
+    """Computes the BLEU statistics (N, 10) of N sentences."""
+    sizes = hypotheses.lengths[:, None]
+    # Choose the closest reference length. If two are equally close, choose the shorter one.
+    distance = np.abs(references.lengths - sizes) + references.lengths / 1e6
+    closest = np.argmin(distance, axis=1)[:, None]
+    return np.concatenate(
+        [
+            references.matches(hypotheses),
+            np.maximum(sizes - np.arange(ORDERS), 0),
+            sizes,
+            np.take_along_axis(references.lengths, closest, axis=1),
+        ],
+        axis=1,
+    )
 
 
 def bleu(statistics: np.ndarray | Sequence[int], *, effective_order: bool = False) -> np.ndarray:

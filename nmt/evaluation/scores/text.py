@@ -13,7 +13,7 @@ import functools
 import itertools
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
@@ -22,16 +22,13 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from nmt.evaluation.scores.base import Score, Sentence, quotient
-from nmt.evaluation.scores.bleu import bleu, enough_matches
+from nmt.evaluation.scores.bleu import all_statistics, bleu, enough_matches, padded
+from nmt.evaluation.scores.ngrams import BLOCK, ReferenceNgrams, characters
 from nmt.text.symbols import UNKNOWN_SYMBOL
 
-# Indices that move the two lengths of sacrebleu's statistics from the start to the end, as `bleu` expects.
-SACREBLEU_ORDER = [*range(2, 10), 0, 1]
+# sacrebleu's statistics begin with the two lengths, and those of `bleu` end with them.
+TO_BLEU, OF_SACREBLEU = [*range(2, 10), 0, 1], [8, 9, *range(8)]
 REMEMBERED = 1 << 14  # number of references to cache for other runs on the same test set
-BLOCK = 500  # sentences whose characters chrF compares at once, which limits memory
-MULTIPLIER = np.uint64(
-    0x9E3779B97F4A7C15
-)  # odd, with irregular bits, so that hashes of n-grams differ
 MATCHES_NOTHING = "\ue000"  # private-use character, which no tokeniser splits and no text contains
 
 # language -> sacrebleu's tokeniser, and the Python package that it needs
@@ -135,28 +132,63 @@ def scored_text(record: Sentence) -> str:
     )
 
 
-class SacreBleu(TextScore):
+class NgramScore(TextScore):
+    """A score whose n-grams are counted for many sentences at once, which takes a fifth of sacrebleu's time.
+
+    The statistics equal sacrebleu's. Those of a user's subclass, which may have another metric, come from sacrebleu.
+    """
+
+    @abstractmethod
+    def count(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
+        """Returns the statistics (N, F) of N hypotheses, which have one or more references each."""
+
+    def all_statistics(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
+        if type(self).__module__ != __name__:
+            return super().all_statistics(records)
+        known = [record for record in records if record.get("raw_reference") is not None]
+        rows: list[Sequence[float]] = []
+        for at in range(0, len(known), BLOCK):
+            part = known[at : at + BLOCK]
+            references = [[r["raw_reference"], *r.get("more_raw_references", ())] for r in part]
+            rows += self.count(list(map(scored_text, part)), references).tolist()
+        found = iter(rows)
+        return [None if r.get("raw_reference") is None else next(found) for r in records]
+
+
+class SacreBleu(NgramScore):
     """BLEU of detokenised text (Post, 2018), with the tokeniser of the language."""
 
     key = "sacrebleu"
     title = "sacreBLEU"
 
+    def __init__(self, language: str | None = None) -> None:
+        super().__init__(language)
+        self._words = functools.lru_cache(maxsize=REMEMBERED)(self._split)
+
     def metric(self) -> BLEU:
         return BLEU(force=True, tokenize=tokenizer_of(self.language))
 
+    def count(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
+        own = list(map(self._split, hypotheses))
+        given = [list(map(self._words, texts)) for texts in references]
+        return all_statistics(own, given)[:, OF_SACREBLEU]
+
+    def _split(self, text: str) -> list[str]:
+        words: list[str] = self._metric._preprocess_segment(text).split()
+        return words
+
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        return bleu(sums[..., SACREBLEU_ORDER])
+        return bleu(sums[..., TO_BLEU])
 
     def enough(self, sums: np.ndarray) -> np.ndarray:
-        return enough_matches(sums[..., SACREBLEU_ORDER])
+        return enough_matches(sums[..., TO_BLEU])
 
 
-class ChrF(TextScore):
+class ChrF(NgramScore):
     """chrF2 (Popović, 2015): F-score of character n-grams.
 
-    The statistics are three counts for each order: n-grams in the hypothesis, in the reference, and in both. They
-    equal sacrebleu's, but are counted for many sentences at once, which takes a fifth of the time. If a sentence
-    has several references, the one with the highest chrF of the sentence counts.
+    The statistics are three counts for each order: n-grams in the hypothesis, in the reference, and in both. If a
+    sentence has several references, the one with the highest chrF of the sentence counts.
     """
 
     key = "chrf"
@@ -166,28 +198,17 @@ class ChrF(TextScore):
     def metric(self) -> CHRF:
         return CHRF()
 
-    def statistics(self, record: Sentence) -> Sequence[float] | None:
-        return self._count_all([record])[0]
-
-    def all_statistics(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
-        if type(self).statistics is not ChrF.statistics:  # a user's subclass has its own
-            return super().all_statistics(records)
-        parts = (records[at : at + BLOCK] for at in range(0, len(records), BLOCK))
-        return [row for part in parts for row in self._count_all(part)]
-
-    def _count_all(self, records: Sequence[Sentence]) -> Sequence[Sequence[float] | None]:
-        known = [record for record in records if record.get("raw_reference") is not None]
-        references = [[r["raw_reference"], *r.get("more_raw_references", ())] for r in known]
-        hypotheses = [scored_text(record) for record in known]
-        tables = [
-            _shared_ngrams(hypotheses, [each[min(n, len(each) - 1)] for each in references])
-            for n in range(max(map(len, references), default=0))
-        ]
-        if not tables:
-            return [None] * len(records)
+    def count(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
+        own = characters(hypotheses)
+        orders = np.arange(CHRF.CHAR_ORDER)
+        tables = []
+        for given in map(characters, zip(*padded(references), strict=True)):
+            shared = ReferenceNgrams([given], CHRF.CHAR_ORDER).matches(own)
+            sizes, wanted = (np.maximum(each.lengths[:, None] - orders, 0) for each in (own, given))
+            table = np.stack([np.where(wanted > 0, sizes, 0), wanted, shared], axis=2)
+            tables.append(table.reshape(len(table), -1))
         best = np.argmax([self.combine(table) for table in tables], axis=0)
-        rows = iter(np.stack(tables)[best, np.arange(len(known))].tolist())
-        return [None if r.get("raw_reference") is None else next(rows) for r in records]
+        return np.stack(tables)[best, np.arange(len(best))]
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
         hypothesis, reference, shared = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
@@ -200,44 +221,6 @@ class ChrF(TextScore):
         weight = CHRF.BETA**2
         score = 100 * np.nan_to_num(quotient((1 + weight) * p * r, weight * p + r), nan=0.0)
         return np.minimum(score, 100.0)
-
-
-def _shared_ngrams(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts the character n-grams of N sentences: (N, 18), in the order of the statistics of `ChrF`."""
-    table = np.zeros((len(hypotheses), CHRF.CHAR_ORDER, 3), dtype=np.int64)
-    shift = np.uint64(64 - len(hypotheses).bit_length())
-    counted = zip(_ngrams(hypotheses, shift), _ngrams(references, shift), strict=True)
-    for order, ((own, counts, sizes), (given, limits, wanted)) in enumerate(counted):
-        table[:, order, 0] = np.where(wanted > 0, sizes, 0)
-        table[:, order, 1] = wanted
-        if len(given):
-            places = np.minimum(np.searchsorted(given, own), len(given) - 1)
-            found = given[places] == own
-            shared = np.minimum(counts, limits[places])[found]
-            sentence = (own[found] >> shift).astype(np.int64)
-            table[:, order, 2] = np.bincount(sentence, shared, len(hypotheses))
-    return table.reshape(len(hypotheses), -1)
-
-
-def _ngrams(
-    texts: Sequence[str], shift: np.uint64
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yields, for each order, the distinct n-grams in N texts, how often each occurs, and the number in each text (N,).
-
-    An n-gram is a number: in the upper bits, from bit `shift`, the index of its text; in the others, a hash.
-    """
-    dense = ["".join(text.split()) for text in texts]
-    lengths = np.array(list(map(len, dense)))
-    characters = np.frombuffer("".join(dense).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    sentence = np.repeat(np.arange(len(texts), dtype=np.uint64), lengths)
-    hashes = np.zeros(len(characters), dtype=np.uint64)
-    for order in range(CHRF.CHAR_ORDER):
-        first = sentence[: max(len(characters) - order, 0)]
-        hashes = (hashes[: len(first)] + characters[order:] + np.uint64(1)) * MULTIPLIER
-        hashes ^= hashes >> np.uint64(32)
-        inside = first == sentence[order:]
-        grams = (first << shift) | (hashes >> (np.uint64(64) - shift))
-        yield *np.unique(grams[inside], return_counts=True), np.maximum(lengths - order, 0)
 
 
 class Ter(TextScore):
