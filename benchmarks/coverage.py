@@ -57,7 +57,7 @@ from nmt.evaluation.length_curve import (
 from nmt.evaluation.measured import Measured
 from nmt.evaluation.resampling import count_documents
 from nmt.evaluation.scores import REGISTERED
-from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.scores.bleu import all_statistics
 
 BLEU = REGISTERED["bleu"]
 LONGEST = 100  # number of words in the longest sentence
@@ -367,7 +367,7 @@ def damaged(
     the first words would have fewer errors, and short sentences a lower error rate.
     """
     text = np.array([word for words in references for word in words], dtype=object)
-    records = []
+    outputs = []
     for number, words in enumerate(references):
         own = rates[number] * generator.uniform(0.4, 1.6)
         size = WARM_UP + len(words)
@@ -382,11 +382,12 @@ def damaged(
                 written.append(others[0, place] if left else word)
             if place >= WARM_UP and draws[2, place] < 0.2 * own:
                 written.append(others[1, place])
-        statistics = sentence_statistics(written, words).tolist()
-        records.append(
-            {"id": number, "reference": words, "length": len(words), "bleu_stats": statistics}
-        )
-    return records
+        outputs.append(written)
+    statistics = all_statistics(outputs, [[words] for words in references]).tolist()
+    return [
+        {"id": number, "reference": words, "length": len(words), "bleu_stats": counts}
+        for number, (words, counts) in enumerate(zip(references, statistics, strict=True))
+    ]
 
 
 def verdicts(rate: float, loss: float, sets: int, size: int, resamples: int) -> tuple[float, float]:

@@ -38,7 +38,7 @@ from nmt.config.schema import TextConfig
 from nmt.data.pairs import Pairs
 from nmt.data.preparation import prepare
 from nmt.evaluation import results
-from nmt.evaluation.scores.bleu import bleu, sentence_statistics
+from nmt.evaluation.scores.bleu import all_statistics, bleu
 from nmt.text.tokenise import tokeniser
 from nmt.utils.devices import processor
 from nmt.utils.environment import git_commit
@@ -241,8 +241,8 @@ def tune(
     def score(weights: Weights) -> float:
         system.weights = weights
         stage.advance()
-        pairs = zip(system.translate(sources), references, strict=True)
-        return float(bleu(np.sum([sentence_statistics(h, r) for h, r in pairs], axis=0)))
+        statistics = all_statistics(system.translate(sources), [[each] for each in references])
+        return float(bleu(statistics.sum(axis=0)))
 
     with Stage("tuning", unit="trial") as stage:
         best = tuple(system.weights)

@@ -16,7 +16,7 @@ from nmt.config.schema import Config, SearchConfig
 from nmt.data.batch import Batch
 from nmt.data.pairs import Pairs
 from nmt.evaluation.alignment import gold_links, sentence_counts, word_weights
-from nmt.evaluation.scores.bleu import sentence_statistics
+from nmt.evaluation.scores.bleu import all_statistics
 from nmt.layers import Likelihood, Network
 from nmt.models.score_by_length import ScoreByLength
 from nmt.search import beam_search
@@ -128,13 +128,11 @@ class HeldOutMetrics(nn.Module):
         mask = batch.source_mask[chosen]
         longest = int(mask.sum(1).max())
         lists = beam_search(network, source[:, :longest], mask[:, :longest], self.greedy)
-        statistics, lengths = [], []
-        for row, hypotheses in zip(batch.rows[chosen].tolist(), lists, strict=True):
-            pair = split[row]
-            words = split.vocabularies[1].words_of(hypotheses[0].tokens)
-            statistics.append(sentence_statistics(words, pair["target"]))
-            lengths.append(len(pair["source"]))
-        self.bleu.update(torch.from_numpy(np.stack(statistics)), torch.tensor(lengths))
+        pairs = [split[row] for row in batch.rows[chosen].tolist()]
+        words = [split.vocabularies[1].words_of(best.tokens) for best, *_ in lists]
+        statistics = all_statistics(words, [[pair["target"]] for pair in pairs])
+        lengths = torch.tensor([len(pair["source"]) for pair in pairs])
+        self.bleu.update(torch.from_numpy(statistics), lengths)
 
 
 def _attention_sums(weights: Tensor, batch: Batch) -> list[Tensor]:

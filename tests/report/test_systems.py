@@ -666,3 +666,35 @@ def test_refusal_names_the_first_misaligned_line(
         build_comparison(CompareConfig(**news))
     found = int(re.search(r"from line (\d+) on", str(refused.value))[1])
     assert abs(found - line) <= 1
+
+
+def test_short_segments_of_documents_that_are_badly_cut_have_no_scores(
+    news: dict[str, Any], tmp_path: Path
+) -> None:
+    """`bad` has documents of which most words are wrong, so their cuts are unreliable."""
+    lines = [" ".join(f"w{n}x{i}" for i in range(40 if n % 2 else 6)) for n in range(160)]
+    for key in ("source", "reference"):
+        news[key] = write(Path(news[key]), lines)
+    wrong = [
+        " ".join(word if n % 7 == 0 else "zz" for n, word in enumerate(line.split()))
+        for line in lines
+    ]
+    del news["metadata"]
+    rows = [{"source": line, "doc": f"d{n // 10}"} for n, line in enumerate(lines)]
+    news |= {"source": write(tmp_path / "s.jsonl", rows), "languages": ["en", "de"]}
+    documents = [" ".join(wrong[n : n + 10]) for n in range(0, 160, 10)]
+    news["systems"] = {
+        "good": news["reference"],
+        "bad": write(tmp_path / "documents.de", documents),
+    }
+    found = build_comparison(CompareConfig(**news, document="doc", short=6, long=40))
+    [name] = found.sets
+    assert found.runs[1].cut == {name}
+    buckets = found.by_length(name).query("key == 'bleu'")
+    assert set(buckets.query("run == 'good'")["bucket"]) == {"1-10", "31-40"}
+    assert set(buckets.query("run == 'bad'")["bucket"]) == {"31-40"}
+    assert set(found.differences.query("score == 'bleu'")["bucket"]) == {"all", "31-40"}
+    short = found.curves.query("words < 10")
+    assert set(short["name"]) == {"good"}
+    assert set(short["other"].fillna("")) == {""}
+    assert not found.curves.query("words > 30 and other == 'bad' or name == 'bad'").empty
