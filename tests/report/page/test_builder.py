@@ -143,6 +143,20 @@ def test_large_page_omits_sentences_of_all_lengths(
     assert {sentence["id"] for sentence in few} <= {row["id"] for row in rows["rows"]}
 
 
+def test_only_sentences_that_may_fit_are_looked_at(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aligned, every = payload.fitted_sentences(comparison, 2)
+    monkeypatch.setattr(payload, "MOST_TRANSLATIONS", 5)
+    _, chosen = payload.fitted_sentences(comparison, 2)
+    for name, own in chosen.items():
+        assert own["total"] == every[name]["total"] > 5
+        also = [row["id"] for row in aligned[name]]
+        assert {row["id"] for row in own["rows"]} > {*also}
+        assert len(own["rows"]) <= 5 + len(also)
+        assert all(row in every[name]["rows"] for row in own["rows"])
+
+
 def test_score_table_of_few_runs_is_transposed() -> None:
     table = Table("scores", "", pd.DataFrame({"Run": ["a", "b"], "BLEU": [1, 2], "chrF": [3, 4]}))
     frame = turned(table).frame
