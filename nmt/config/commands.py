@@ -92,7 +92,7 @@ class CompareConfig:
     systems: Any = key(
         None,
         "files F with output of other systems: [outputs/*.de], {NAME: F}, or {NAME: {SET: F}} for several "
-        "test sets; F may be FILE:COLUMN",
+        "test sets; in a dictionary, F may be FILE:COLUMN",
     )
     languages: list[str] | None = key(
         None, "source and target language, such as [de,en]; null: taken from the file names"

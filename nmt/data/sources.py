@@ -55,7 +55,8 @@ def open_source(text: TextConfig, data: DataConfig, key: str) -> Source:
     `key` is the name of the section, such as `data.test.mine`. It also selects the split of the built-in corpus.
 
     Raises:
-        InputError: if the section names no text, half of one, or two, or if the text cannot be opened.
+        InputError: if the section names no text, half of one, or files beside the grammar, or if the text cannot be
+            opened.
     """
     start = text.skip or 0
     stop = None

@@ -47,7 +47,7 @@ class ComparedCurve(Curve):
             return unknown, unknown
         of_runs, of_seeds, df = np.array(
             [
-                (each.error_of_runs**2, each.variance_of_seeds, each.df_of_seeds)
+                (each.variance_of_runs, each.variance_of_seeds, each.df_of_seeds)
                 for each in self.estimates
             ]
         ).T

@@ -35,11 +35,14 @@ from nmt.evaluation.scores.bleu import (
     HYPOTHESIS_LENGTH,
     ORDERS,
     TOTAL,
+    WIDTH,
     Bleu,
     padded,
     statistics_of,
 )
+from nmt.evaluation.scores.model import AttentionEntropy, NllPerWord
 from nmt.evaluation.scores.ngrams import ReferenceNgrams, Texts
+from nmt.evaluation.scores.text import TextScore
 from nmt.utils.processes import map_in_processes
 from nmt.utils.progress import Stage
 
@@ -249,7 +252,10 @@ def measure_constant_error(
     def tables(job: tuple[int, int]) -> dict[str, np.ndarray]:
         part, run = job
         own = ordered[run][part :: counts[run]]
-        users = {key: s for key, s in measured[run].scores.items() if not _is_ours(s)}
+        users = {key: s for key, s in measured[run].scores.items() if _needs_records(s)}
+        if not any(record["reference"] for record in own):
+            unknown = np.full((len(own), 1), np.nan)
+            return {BLEU: np.zeros((len(own), WIDTH)), **dict.fromkeys(users, unknown)}
         draws = [
             {BLEU: statistics}
             | statistics_tables(users, build() if users else [], compute_slow=False)
@@ -261,8 +267,8 @@ def measure_constant_error(
     total = sum(map(len, ordered))
     with Stage("simulating constant error rates", total, "sentence", shown=shown) as stage:
         # A user's score may use threads, for example of torch, which do not survive a fork.
-        ours = all(_is_ours(score) for each in measured for score in each.scores.values())
-        results = map_in_processes(tables, jobs, total) if ours else map(tables, jobs)
+        users = any(_needs_records(score) for each in measured for score in each.scores.values())
+        results = map(tables, jobs) if users else map_in_processes(tables, jobs, total)
         for (_, run), found in zip(jobs, results, strict=True):
             parts[run].append(found)
             stage.advance(len(found[BLEU]))
@@ -276,9 +282,10 @@ def measure_constant_error(
     return systems
 
 
-def _is_ours(score: Score) -> bool:
-    """Tells whether a score is of this project. Of these, a simulated system has only those of `bleu_stats`."""
-    return type(score).__module__.startswith("nmt.")
+def _needs_records(score: Score) -> bool:
+    """Tells whether a score has statistics of its own. The others are BLEU's, or a simulated system has none."""
+    known = (Score, TextScore, NllPerWord, AttentionEntropy)
+    return all(type(score).statistics is not each.statistics for each in known)
 
 
 def _interleaved(parts: Sequence[np.ndarray]) -> np.ndarray:

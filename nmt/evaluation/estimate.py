@@ -43,9 +43,8 @@ class Estimate:
     documents: int | None  # number of resampled documents; None if sentences were resampled
     seeds: int  # number of runs; for a difference, the number in the smaller group
     df: float  # degrees of freedom of `error`
-    error_over_seeds: float | None = (
-        None  # standard error over seeds and sentences; None with few seeds
-    )
+    # standard error over seeds and sentences; None with few seeds
+    error_over_seeds: float | None = None
     # variance over seeds beyond the interaction: 0 with few seeds; may be below 0 by chance
     variance_of_seeds: float = 0.0
     df_of_seeds: float = math.inf  # degrees of freedom of `variance_of_seeds`

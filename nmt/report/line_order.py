@@ -70,7 +70,7 @@ def misplaced(outputs: Words, rare: Holders) -> dict[int, int]:
     misplaced = {}
     for n in range(0, len(outputs), max(1, -(-len(outputs) // SAMPLE))):
         common = rare.keys() & _features(outputs[n])
-        if sum(n in rare[each] for each in common) >= 3:
+        if sum(n in rare[each] for each in common) >= 3:  # a shortcut for most lines
             known += 1
             continue
         shared = Counter(line for each in common for line in rare[each])

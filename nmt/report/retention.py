@@ -1,8 +1,8 @@
 """Tables of the curves over sentence length, and of what long sentences keep (score at the long and the short length).
 
 Every group of seeds has a curve (`nmt.evaluation.length_curve`). A pair of groups also has curves of the
-difference of their scores. In this curve, the difficulty of the sentences cancels, since both groups translate the
-same sentences.
+difference of their scores. There, the difficulty of the sentences cancels, since both groups translate the same
+sentences.
 """
 
 from __future__ import annotations

@@ -217,11 +217,15 @@ def _rows_of(run: FinishedRun, table: pd.DataFrame, runs: Sequence[FinishedRun])
     if "system" not in table:
         return table
     systems = table["system"].map(str)
-    found = {name for name in systems if _names(name, run)}
+    names = systems.unique()
+    found = [name for name in names if _names(name, run)]
     if not found:
-        found = {name for name in systems if plain_name(name) == plain_name(run.label)}
-        if len(found) > 1 or any(_names(name, other) for name in found for other in runs):
-            found = set()
+        plain = plain_name(run.label)
+        found = [name for name in names if plain_name(name) == plain]
+        similar = [other for other in runs if plain_name(other.label) == plain]
+        taken = any(_names(name, other) for name in found for other in runs)
+        if taken or len(found) > 1 or len(similar) > 1:
+            found = []
     return table[systems.isin(found)]
 
 
@@ -247,8 +251,9 @@ def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame)
         # Ids start at 0 if any system has a row 0. A row of one system may be missing.
         before = int("0" in set(whole["seg_id"].map(str)))
         wanted = [(str(record.get("line", record["id"] + 1) - before),) for record in records]
-        if not {"0", str(len(records))} & set(whole["seg_id"].map(str)):
-            note = f"{score.title}: no row has seg_id 0 or {len(records)}; ids are taken to start at 1."
+        last = records[-1].get("line", records[-1]["id"] + 1)
+        if not {"0", str(last)} & set(whole["seg_id"].map(str)):
+            note = f"{score.title}: no row has seg_id 0 or {last}; ids are taken to start at 1."
             score.notes += [note] if note not in score.notes else []
     if columns:
         ids = pd.Index(wanted, tupleize_cols=False)

@@ -60,9 +60,8 @@ def systems_of(
     [(name, text)] = own.items()
     systems: list[str] = []
     for score in scored:
-        known = {
-            plain_name(system) for system in systems
-        }  # maybe spelt differently in another table
+        # Another table may spell the name of a system differently.
+        known = set(map(plain_name, systems))
         for system in score.values["system"].map(str).unique():
             if system not in systems and plain_name(system) not in known:
                 systems.append(system)

@@ -116,8 +116,9 @@ class SetComparison:
         self.no_unk = set.intersection(*covered) if covered else None
         self.outdated = {NO_UNK.key} if any(ids != self.no_unk for ids in covered) else set()
         for measured in self.measured.values() if covered else ():
-            others = ~np.isin(measured.ids, list(self.no_unk or ()))
-            measured.tables[NO_UNK.key][others] = np.nan
+            inside = np.isin(measured.ids, list(self.no_unk or ()))[:, None]
+            table = measured.tables[NO_UNK.key]
+            measured.tables[NO_UNK.key] = np.where(inside, table, np.nan)
 
     def hides(self, row: Mapping[str, Any]) -> bool:
         """Tells whether a row has a score of short segments of an `unreliable` system."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from nmt.utils.errors import RunError
 from nmt.utils.files import write_atomically
 
 
@@ -20,4 +21,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
-        write_atomically(Path(path), lambda stream: torch.save(checkpoint, stream))
+        """Writes a checkpoint; raises RunError if that fails."""
+        try:
+            write_atomically(Path(path), lambda stream: torch.save(checkpoint, stream))
+        except OSError as error:
+            raise RunError(f"{path}: cannot write the checkpoint: {error.strerror}") from error

@@ -7,6 +7,7 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytorch_lightning as pl
@@ -40,6 +41,7 @@ from nmt.training.trainer import make_callbacks, make_trainer, target_of
 from nmt.training.training_log import TrainingRecord
 from nmt.utils.devices import name_of, peak_memory
 from nmt.utils.errors import InputError, RunError, first_line
+from nmt.utils.files import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ class Training:
         first = [
             RenameResults(folder.results),
             Seeds(config.seed),
-            SampleTranslation(config.search.max_ratio),
+            SampleTranslation(config.search.max_ratio),  # before averaged weights are swapped back
             Heatmaps(config.evaluation.edges or ()),
         ]
         last = [
@@ -136,7 +138,9 @@ class Training:
             if not isinstance(each, ModelCheckpoint) or each.filename != "best-{step}":
                 continue
             if each.best_model_path and self.trainer.is_global_zero:
-                shutil.copyfile(each.best_model_path, self.run.folder.best)
+                with open(each.best_model_path, "rb") as best:
+                    write_atomically(self.run.folder.best, partial(shutil.copyfileobj, best))
+        self.trainer.strategy.barrier()  # no rank may read best.ckpt before
 
     def _gpu_failure(self, error: BaseException) -> str:
         """Returns the error message for a GPU that this process cannot use any more."""

@@ -21,9 +21,13 @@ from nmt.utils.startup import shared_cores
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 
+ALIASES = {
+    "32": "32-true",
+    "bf16": "bf16-mixed",
+    "64": "64-true",
+}  # Lightning's names of precisions
 # Pairs of (minimum number of hidden units, maximum number of threads). Smaller models use one thread, because
 # small matrix products end before a second thread wakes up.
-ALIASES = {"32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}  # Lightning's, of precisions
 THREADS = ((1000, 16), (512, 8), (256, 4), (128, 2))
 
 

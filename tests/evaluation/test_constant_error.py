@@ -15,7 +15,7 @@ from nmt.evaluation.constant_error import (
 from nmt.evaluation.length_curve import excess_retention, length_curves
 from nmt.evaluation.measured import Measured
 from nmt.evaluation.records import system_record
-from nmt.evaluation.scores import NO_UNK, Score, choose_scores
+from nmt.evaluation.scores import NO_UNK, REGISTERED, Score, choose_scores
 from nmt.evaluation.scores.bleu import bleu, sentence_statistics
 
 
@@ -169,7 +169,7 @@ def test_simulated_systems_have_the_statistics_of_their_records(references):
     """Scores of tokens have the mean statistics of the simulated records; scores of text and models have none."""
     draw = np.random.default_rng(4)
     given = damaged(references[:60], np.full(60, 0.3), draw)
-    scores = [*choose_scores(["default"]), Words()]
+    scores = [*choose_scores([*REGISTERED]), Words()]
     [found] = measure_constant_error([given], [Measured(given, scores, resamples=0)])
     simulated = records_of(given, DRAWS)
     for score in (*scores, NO_UNK):
@@ -177,3 +177,14 @@ def test_simulated_systems_have_the_statistics_of_their_records(references):
         np.testing.assert_array_equal(found.tables[score.key], np.mean(tables, axis=0))
     assert np.isfinite(found.tables["words"]).all()
     assert np.isnan(found.tables["chrf"]).all()
+
+
+def test_a_part_without_references_has_no_matches(references, monkeypatch):
+    """Every second sentence has no reference, so one of two parts has none at all."""
+    some = [words if n % 2 else [] for n, words in enumerate(references[:400])]
+    given = damaged(some, np.full(400, 0.3), np.random.default_rng(5))
+    own = [Measured(given, choose_scores([]), resamples=0)]
+    monkeypatch.setattr(constant_error, "MOST", 200)
+    [found] = measure_constant_error([given], own)
+    assert not found.tables["bleu"][::2].any()
+    assert found.overall("bleu") == pytest.approx(own[0].overall("bleu"), abs=3)

@@ -382,3 +382,6 @@ def test_systems_that_differ_in_their_last_number_stay_apart(tmp_path: Path) -> 
         for row in found.runs[1].translations("s")
     )
     assert "x: no rows for model.3000." in found.notes["s"]
+    one = {"x": write(tmp_path / "y.tsv", [row | {"system": "model"} for row in rows[:4]])}
+    with pytest.raises(InputError, match=r"scores\.x: its file has no row for a test set of model"):
+        build_comparison(CompareConfig(**config, scores=one))  # it could be either

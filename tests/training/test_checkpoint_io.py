@@ -50,7 +50,7 @@ def _write_until_full(disk):
         if step == 2:
             writer.save_checkpoint(content(step), last)
             continue
-        with pytest.raises(OSError, match="No space left on device") as caught:
+        with pytest.raises(RunError, match="cannot write the checkpoint: No space left") as caught:
             writer.save_checkpoint(content(step, large=large), last)
         assert lack_of_space(caught.value) == f"{last}: No space left on device"
     rows = [pa.record_batch({"n": list(range(1 << 14))})]

@@ -28,10 +28,7 @@ FEWEST_MATCHES = 10  # with fewer matching 4-grams, BLEU and its interval are bi
 
 
 def sentence_statistics(hypothesis: Sequence[str | None], *references: Sequence[str]) -> np.ndarray:
-    """Computes the BLEU statistics of one sentence; see `all_statistics`.
-
-    Returns:
-        (10,) int64: matching 1- to 4-grams, all 1- to 4-grams, hypothesis length, reference length.
+    """Computes the BLEU statistics (10,) of one sentence; see `all_statistics`.
 
     >>> sentence_statistics("the cat sat".split(), "the cat sat down".split()).tolist()
     [3, 2, 1, 0, 3, 2, 1, 0, 3, 4]
@@ -54,6 +51,10 @@ def all_statistics(
     Returns:
         (N, 10) int64: matching 1- to 4-grams, all 1- to 4-grams, hypothesis length, reference length.
     """
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses, but references of {len(references)} sentences"
+        )
     tables = [np.empty((0, WIDTH), dtype=np.int64)]
     for at in range(0, len(hypotheses), BLOCK):
         part = slice(at, at + BLOCK)

@@ -46,13 +46,10 @@ class ReferenceNgrams:
     Args:
         references: the first references of N sentences, the second ones, and so on.
         orders: largest order.
-
-    Attributes:
-        lengths: (N, number of references) numbers of symbols.
     """
 
     def __init__(self, references: Sequence[Texts], orders: int) -> None:
-        self.lengths = np.stack([each.lengths for each in references], axis=1)
+        self.lengths = np.stack([each.lengths for each in references], axis=1)  # (N, references)
         self.shift = np.uint64(64 - max(1, len(self.lengths).bit_length()))
         # For each order, the distinct n-grams (ascending), and the largest number of each in a reference
         self.known: list[tuple[np.ndarray, np.ndarray]] = []
