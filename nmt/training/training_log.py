@@ -80,8 +80,8 @@ class TrainingRecord(pl.Callback):
             state = checkpoint["callbacks"].get(each.state_key)
             if isinstance(each, ModelCheckpoint) and state and each.dirpath:
                 here = Path(each.dirpath)
-                best = os.path.relpath(state["best_model_path"] or "", state["dirpath"])
-                if state["best_model_path"] and not (here / best).is_file():
+                best = state["best_model_path"]
+                if best and not (here / os.path.relpath(best, state["dirpath"])).is_file():
                     del checkpoint["callbacks"][each.state_key]
                     continue
                 for name in ("best_model_path", "kth_best_model_path", "last_model_path"):

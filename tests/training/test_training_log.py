@@ -52,9 +52,12 @@ def test_best_score_of_another_folder_is_forgotten_without_its_file(tmp_path, ex
     if exists:
         (tmp_path / "new").mkdir()
         (tmp_path / "new/best.ckpt").touch()
-    checkpoint = {"callbacks": {best.state_key: state}}
-    trainer: Any = SimpleNamespace(checkpoint_callbacks=[best])
+    last = ModelCheckpoint(str(tmp_path / "new"), "last")
+    unused = dict.fromkeys(state, "") | {"best_k_models": {}}  # nothing was saved yet
+    checkpoint = {"callbacks": {best.state_key: state, last.state_key: unused}}
+    trainer: Any = SimpleNamespace(checkpoint_callbacks=[best, last])
     TrainingRecord().on_load_checkpoint(trainer, None, checkpoint)  # type: ignore[arg-type]
     here = str(tmp_path / "new/best.ckpt")
+    assert checkpoint["callbacks"][last.state_key]["best_model_path"] == ""
     kept = checkpoint["callbacks"].get(best.state_key)
     assert (kept and kept["best_k_models"]) == ({here: 9} if exists else None)
