@@ -39,7 +39,7 @@ def conf_folder() -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the `+` that Hydra requires before config groups without a default.
 
-    Removes the `+` before arguments of the Trainer. Disables `trainer.max_steps` if `trainer.max_epochs`
+    Removes `+` and `++` before arguments of the Trainer. Disables `trainer.max_steps` if `trainer.max_epochs`
     is given. Expands `~` at the start of a value, since shells do not expand `~` after `=`.
 
     >>> with_plus(["experiment=rnnsearch50", "+trainer.max_epochs=1"])

@@ -53,7 +53,6 @@ MOST = 20_000  # maximum number of sentences in a part
 BOUNDS = (0.001, 0.01, -0.5), (0.96, 0.96, 0.95)
 ROUNDS = 12  # maximum number of rounds in `solve_rates`
 BLEU_WEIGHT = 10  # weight of the mean log precision; 1-gram and 4-gram log precisions have weight 1
-BLEU = ""  # key of the statistics of BLEU beside those of a user's scores
 CLOSE = 0.002  # `solve_rates` stops when all weighted log precisions are this close to the goal
 
 
@@ -250,40 +249,42 @@ def measure_constant_error(
     jobs = sorted((part, run) for run, count in enumerate(counts) for part in range(count))
 
     def tables(job: tuple[int, int]) -> dict[str, np.ndarray]:
+        """Returns the mean statistics of BLEU, and of each score that needs records, for a part of a run."""
         part, run = job
         own = ordered[run][part :: counts[run]]
-        users = {key: s for key, s in measured[run].scores.items() if _needs_records(s)}
+        others = {key: s for key, s in measured[run].scores.items() if _needs_records(s)}
         if not any(record["reference"] for record in own):
             unknown = np.full((len(own), 1), np.nan)
-            return {BLEU: np.zeros((len(own), WIDTH)), **dict.fromkeys(users, unknown)}
+            return {Bleu.field: np.zeros((len(own), WIDTH)), **dict.fromkeys(others, unknown)}
         draws = [
-            {BLEU: statistics}
-            | statistics_tables(users, build() if users else [], compute_slow=False)
+            {Bleu.field: statistics}
+            | statistics_tables(others, build() if others else [], compute_slow=False)
             for statistics, build in simulated_systems(own, seed=SEED + DRAWS * part)
         ]
         return {key: np.mean([each[key] for each in draws], axis=0) for key in draws[0]}
 
-    parts: list[list[dict[str, np.ndarray]]] = [[] for _ in ordered]
+    # A user's score may use threads, for example of torch, which do not survive a fork.
+    users = any(_needs_records(score) for each in measured for score in each.scores.values())
     total = sum(map(len, ordered))
+    results = map(tables, jobs) if users else map_in_processes(tables, jobs, total)
+    parts: list[list[dict[str, np.ndarray]]] = [[] for _ in ordered]
     with Stage("simulating constant error rates", total, "sentence", shown=shown) as stage:
-        # A user's score may use threads, for example of torch, which do not survive a fork.
-        users = any(_needs_records(score) for each in measured for score in each.scores.values())
-        results = map(tables, jobs) if users else map_in_processes(tables, jobs, total)
         for (_, run), found in zip(jobs, results, strict=True):
             parts[run].append(found)
-            stage.advance(len(found[BLEU]))
+            stage.advance(len(found[Bleu.field]))
     systems = [copy.copy(each) for each in measured]
     for system, of_parts in zip(systems, parts, strict=True):
         found = {key: _interleaved([part[key] for part in of_parts]) for key in of_parts[0]}
-        unknown = np.full((len(found[BLEU]), 1), np.nan)
-        of_field = {Bleu.field: found.pop(BLEU)}
-        own = {key: of_field.get(score.field, unknown) for key, score in system.scores.items()}
-        system.tables = own | found
+        unknown = np.full((len(system.ids), 1), np.nan)
+        system.tables = {
+            key: found.get(key, found[Bleu.field] if score.field == Bleu.field else unknown)
+            for key, score in system.scores.items()
+        }
     return systems
 
 
 def _needs_records(score: Score) -> bool:
-    """Tells whether a score has statistics of its own. The others are BLEU's, or a simulated system has none."""
+    """Tells whether a score has statistics of its own; others read BLEU's, or need text or a model and have none."""
     known = (Score, TextScore, NllPerWord, AttentionEntropy)
     return all(type(score).statistics is not each.statistics for each in known)
 

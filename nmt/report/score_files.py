@@ -249,10 +249,11 @@ def _join(score: FromFile, run: FinishedRun, test_set: str, table: pd.DataFrame)
     if not columns and "seg_id" in table:
         columns = ["seg_id"]
         # Ids start at 0 if any system has a row 0. A row of one system may be missing.
-        before = int("0" in set(whole["seg_id"].map(str)))
+        present = set(map(str, whole["seg_id"].unique()))
+        before = int("0" in present)
         wanted = [(str(record.get("line", record["id"] + 1) - before),) for record in records]
         last = records[-1].get("line", records[-1]["id"] + 1)
-        if not {"0", str(last)} & set(whole["seg_id"].map(str)):
+        if not {"0", str(last)} & present:
             note = f"{score.title}: no row has seg_id 0 or {last}; ids are taken to start at 1."
             score.notes += [note] if note not in score.notes else []
     if columns:

@@ -6,8 +6,8 @@ import logging
 import math
 import os
 import time
+from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -79,19 +79,16 @@ class TrainingRecord(pl.Callback):
         for each in trainer.checkpoint_callbacks:
             state = checkpoint["callbacks"].get(each.state_key)
             if isinstance(each, ModelCheckpoint) and state and each.dirpath:
-                here = Path(each.dirpath)
-                best = state["best_model_path"]
-                if best and not (here / os.path.relpath(best, state["dirpath"])).is_file():
+                here = str(each.dirpath)
+                moved = partial(_moved, state["dirpath"], here)
+                if state["best_model_path"] and not os.path.isfile(moved(state["best_model_path"])):
                     del checkpoint["callbacks"][each.state_key]
                     continue
                 for name in ("best_model_path", "kth_best_model_path", "last_model_path"):
-                    if state[name]:
-                        state[name] = str(here / Path(state[name]).name)
-                state["best_k_models"] = {
-                    str(here / Path(path).name): score
-                    for path, score in state["best_k_models"].items()
-                }
-                state["dirpath"] = str(here)
+                    state[name] = moved(state[name])
+                kept = state["best_k_models"].items()
+                state["best_k_models"] = {moved(path): score for path, score in kept}
+                state["dirpath"] = here
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         log.info(describe_training(pl_module, trainer))
@@ -245,3 +242,8 @@ def reason_for_cpu(accelerator: str, device: torch.device) -> str:
         return ""
     reason = "" if accelerator == "cpu" else why_no_gpu()
     return f", {reason or 'the GPU is not used'}"
+
+
+def _moved(before: str, here: str, path: str) -> str:
+    """Returns the path of a file in the folder `here` that was in the folder `before`; empty if `path` is."""
+    return path and os.path.join(here, os.path.relpath(path, before))

@@ -133,6 +133,13 @@ def test_full_disk_leaves_no_partial_folder(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
 
 
+def test_error_of_the_network_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
+    """Libraries raise an OSError without a number if a server cannot be reached."""
+    with pytest.raises(OSError, match=r"^no server$"), filling(tmp_path, "thing"):
+        raise OSError("no server")
+    assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
+
+
 def _double(number: int) -> tuple[int, int]:
     return 2 * number, os.getpid()
 

@@ -258,3 +258,8 @@ def test_translate_imports_no_training_library(run):
     process.start()
     process.join()
     assert process.exitcode == 0
+
+
+def test_run_folder_without_a_best_checkpoint_is_read_from_its_last(tmp_path):
+    small_checkpoint(tmp_path / "checkpoints" / "last.ckpt")
+    assert len(nmt.load(tmp_path).translate(LINES[:1])) == 1

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import EMAWeightAveraging, ModelCheckpoint
 
 import nmt
 from nmt.config.loading import load
 from nmt.data.module import TranslationData
 from nmt.data.preparation import prepare
 from nmt.models import RNNsearch, build_model
-from nmt.training.callbacks import Seeds
+from nmt.search import beam_search
+from nmt.training import callbacks
+from nmt.training.callbacks import SampleTranslation, Seeds
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def parts(composer, tmp_path):
     return TranslationData(text, config), make
 
 
-def trainer(folder, *callbacks, **options) -> pl.Trainer:
+def trainer(folder, *added, **options) -> pl.Trainer:
     return pl.Trainer(
         accelerator="cpu",
         use_distributed_sampler=False,
@@ -38,7 +40,7 @@ def trainer(folder, *callbacks, **options) -> pl.Trainer:
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=folder,
-        callbacks=[Seeds(1), *callbacks],
+        callbacks=[Seeds(1), *added],
         **options,
     )
 
@@ -70,6 +72,29 @@ def test_lightning_trainer_fits_resumes_and_tests(parts, tmp_path, recwarn):
     assert "test/by_length/bleu_by_length/61+" in scores
     messages = [str(each.message) for each in recwarn]
     assert not [text for text in messages if "overridden" in text or "resumable" in text]
+
+
+def test_sample_translation_is_by_the_averaged_weights(parts, tmp_path, monkeypatch):
+    """Validations use the average of the weights, so its BLEU and the translation beside it do, too."""
+    data, make = parts
+    seen = {}
+
+    def search(network, *arguments):
+        seen["sample"] = next(network.parameters()).detach().clone()
+        return beam_search(network, *arguments)
+
+    class Validated(pl.Callback):
+        def on_validation_batch_start(self, trainer, pl_module, *rest):
+            seen["validation"] = next(pl_module.network.parameters()).detach().clone()
+
+    monkeypatch.setattr(callbacks, "beam_search", search)
+    average = EMAWeightAveraging(decay=0.5)
+    sample = SampleTranslation(3.0)
+    model = make()
+    trainer(tmp_path, sample, average, Validated(), max_steps=3, val_check_interval=3).fit(
+        model, data
+    )
+    assert torch.equal(seen["sample"], seen["validation"])
 
 
 def test_metrics_are_logged_through_lightning(parts, tmp_path):

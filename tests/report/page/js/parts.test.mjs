@@ -57,7 +57,7 @@ const curve = (kind, name, other, values, lows, highs) =>
     low: lows[n],
     high: highs[n],
   }));
-const bucket = (run, first, to, key, value, low, high, sentences) => ({
+const bucket = (run, first, to, key, value, low, high, sentences, interval = "sentences") => ({
   set: "t",
   run,
   key,
@@ -68,6 +68,7 @@ const bucket = (run, first, to, key, value, low, high, sentences) => ({
   low,
   high,
   sentences,
+  interval: low === null ? "" : interval,
 });
 
 const overview = {
@@ -101,7 +102,7 @@ const overview = {
     ...curve("difference", "e", "u", [-1, -2], [null, null], [null, null]),
   ],
   buckets: [
-    bucket("e1", 1, 10, "bleu", 10, 8, 12, 4),
+    bucket("e1", 1, 10, "bleu", 10, 8, 12, 4, "documents"),
     bucket("e1", 1, 10, "bleu_no_unk", 12, 9, 13, 2),
     bucket("s1", 1, 10, "bleu", 20, 18, 22, 4),
     bucket("s2", 1, 10, "bleu", 24, 22, 26, 4),
@@ -129,6 +130,10 @@ test("groups have a curve with a band, seeds a curve without a band", () => {
     ["s", 12.1, 9, null],
   ]);
   const apart = series.scoreRows(overview, "t", "bleu", new Set(["e1", "s1"]), false);
+  assert.deepEqual(
+    apart.buckets.map(({ note }) => note),
+    ["95 % interval over documents", "95 % interval over sentences"],
+  );
   assert.deepEqual(values(apart.curves), [
     ["e1", 10, 10, 8],
     ["e1", 20, 5, 4],
