@@ -23,12 +23,12 @@ class ComparisonPage(Callback):
     """
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        sweep = Path(str(config.hydra.sweep.dir)).absolute()
-        command = as_typed(command_line("compare", [f"runs=[{quoted(str(sweep))}]"]))
-        from nmt.config.commands import CompareConfig
+        from nmt.config.commands import CompareConfig  # pandas takes half a second
         from nmt.report.comparison import build_comparison
         from nmt.report.write import write_comparison
 
+        sweep = Path(str(config.hydra.sweep.dir)).absolute()
+        command = as_typed(command_line("compare", [f"runs=[{quoted(str(sweep))}]"]))
         try:
             comparison = build_comparison(CompareConfig(runs=[str(sweep)]))
             write_comparison(comparison, sweep, title=f"Comparison of the runs in {sweep.name}")

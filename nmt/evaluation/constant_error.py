@@ -242,7 +242,6 @@ def measure_constant_error(
         records: records of each run.
         measured: statistics of each run. The same scores are computed for the simulated systems.
     """
-
     ordered = [in_order(rows) for rows in records]
     counts = [max(1, math.ceil(len(rows) / MOST)) for rows in ordered]
     # All runs of a part come one after another, because they share the references.
