@@ -47,6 +47,7 @@ def typed_for(file, name):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_filter_matches_the_runs_of_its_command(path, composer):
     file = read_claims(path)
     assert all(score_of_name(claim.score, "score") for claim in file.claims.values())

@@ -16,6 +16,7 @@ from nmt.report.comparison import build_comparison
 SCORES = {"human": {"better": "high", "worst": 0}, "mqm": {}}
 
 
+@pytest.mark.slow
 def test_plain_numpy_gives_the_same_differences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

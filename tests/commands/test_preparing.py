@@ -40,11 +40,13 @@ class TestPreparing:
         folders = sorted(path.name.partition("-")[0] for path in tmp_path.glob("[!.]*"))
         assert folders == ["pairs", "text", "text", "text", "text"]
 
+    @pytest.mark.slow
     def test_error_in_the_block_ends_the_preparation(self, tmp_path):
         ended = run(tmp_path, "data.train.pairs=5000000", body="1 / 0")
         assert ended.returncode == 0, ended.stderr
         assert not list(tmp_path.glob("pairs-*"))
 
+    @pytest.mark.slow
     def test_error_in_the_text_is_left_to_the_command(self, tmp_path):
         ended = run(tmp_path, "data=text", "data.train.source=missing.en")
         assert (ended.returncode, ended.stderr) == (0, "")

@@ -95,7 +95,9 @@ def test_errors_of_neighbouring_sentences_are_independent(references):
     assert abs(np.corrcoef(wrong[first], wrong[first - 1])[0, 1]) < 0.15
 
 
-@pytest.mark.parametrize("moved", [0.0, 0.03, 0.2, 0.5])
+@pytest.mark.parametrize(
+    "moved", [0.2, *(pytest.param(rate, marks=pytest.mark.slow) for rate in (0.0, 0.03, 0.5))]
+)
 def test_whole_set_keeps_its_score(references, moved):
     """Both systems have the same BLEU, even if the given one moves words far; the simulated one swaps neighbours."""
     draw = np.random.default_rng(1)
@@ -145,6 +147,7 @@ def test_rising_error_rate_differs_from_a_constant_rate(references, rate, falls)
     assert (apart.interval()[1] < 0) is falls
 
 
+@pytest.mark.slow
 def test_parts_of_a_large_set_are_simulated_like_the_whole_set(references, monkeypatch):
     """Each row belongs to its sentence, and the simulated system has the BLEU of the given one."""
     draw = np.random.default_rng(3)

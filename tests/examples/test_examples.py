@@ -26,6 +26,7 @@ def test_find_omissions_lists_words_with_little_attention(tmp_path):
     assert every.translation == none.translation
 
 
+@pytest.mark.slow
 def test_example_with_a_user_scoring_function_trains(tmp_path):
     typed = (f"data.cache={tmp_path}", "trainer.max_steps=4", "trainer.val_check_interval=4")
     own = train(*typed, "model.scoring._target_=examples.scoring.Distance")

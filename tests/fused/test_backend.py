@@ -71,6 +71,7 @@ def test_copies_of_a_network_keep_its_setting_of_kernels(launched):
         torch.testing.assert_close(gradients(net), gradients(nets[0]), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_failed_kernel_disables_kernels_in_its_network_only(launched, caplog):
     """A network whose kernel fails stops using kernels. An earlier copy and other networks still use them."""
     net, other = (make(recurrence="fused", dtype=torch.float32) for _ in range(2))
@@ -161,6 +162,7 @@ def does_not_compile():
         (out_of_resources, "out of resource: shared memory", 4),
     ],
 )
+@pytest.mark.slow
 def test_training_continues_after_a_failed_launch(
     error, said, launches, goes_on, on_cpu, monkeypatch
 ):

@@ -75,6 +75,7 @@ def test_fastest_way_leaves_random_numbers_and_gradients(net, caplog):
     assert line.count(" ms with Triton kernels and no CUDA graphs") == 1
 
 
+@pytest.mark.slow
 def test_fastest_way_skips_a_way_that_fails(net, monkeypatch):
     """First only the kernels fail, then the captures fail, too."""
     from nmt.fused.gpu import kernels

@@ -50,6 +50,7 @@ def test_draw_depends_on_its_number_only() -> None:
     assert draw(4, "valid", 17) != alone
 
 
+@pytest.mark.slow
 def test_splits_share_no_sentence(
     corpus: list[AlignedPair], short: list[AlignedPair], by_length: list[AlignedPair]
 ) -> None:

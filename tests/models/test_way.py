@@ -86,6 +86,7 @@ def test_resumed_run_keeps_kernels_and_graphs(graphs, parts, tmp_path, monkeypat
     assert not all(torch.equal(other[name], weight) for name, weight in expected.items())
 
 
+@pytest.mark.slow
 def test_largest_batch_is_captured_first(parts, tmp_path, monkeypatch):
     data, make = parts
     monkeypatch.setattr(base, "fastest_way", lambda network, words, ways: ways[0])
@@ -100,6 +101,7 @@ def test_largest_batch_is_captured_first(parts, tmp_path, monkeypatch):
     assert len(captured) > 1
 
 
+@pytest.mark.slow
 def test_kernels_are_disabled_on_all_ranks_if_one_fails(parts, monkeypatch):
     _, make = parts
     monkeypatch.setattr("nmt.fused.backend.launches_on", lambda device: True)
@@ -112,6 +114,7 @@ def test_kernels_are_disabled_on_all_ranks_if_one_fails(parts, monkeypatch):
         assert backend_of(model.network).kernels == verdict
 
 
+@pytest.mark.slow
 def test_failed_kernel_stays_disabled_after_resume(parts, monkeypatch, caplog):
     """Only the network gives up its kernels. The optimizer keeps its own, so that updates stay identical to the bit."""
     _, make = parts

@@ -87,7 +87,9 @@ def test_all_folders_of_conf_are_groups():
     assert folders - {"hydra"} == set(map(group_of, options("train")))
 
 
-@pytest.mark.parametrize("start", ["ckpt_path=f", "resume=run"])
+@pytest.mark.parametrize(
+    "start", ["ckpt_path=f", pytest.param("resume=run", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "history", [TINY, pytest.param(GPU, marks=pytest.mark.slow)], ids=["tiny", "gpu"]
 )

@@ -68,6 +68,7 @@ def test_pairs_are_tested_on_common_sentences(comparison: Comparison, runs: list
     assert set(frame.query("score == 'alignment_error_rate'")["a"]) == {second}
 
 
+@pytest.mark.slow
 def test_missing_scores_are_computed_on_request(tmp_path: Path) -> None:
     make_run(tmp_path / "0", seed=1, pairs=20, kept=2)
     make_run(tmp_path / "1", seed=2, pairs=20, kept=2)

@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "0", pairs=60, kept=12)
 
 
+@pytest.mark.slow
 def test_figures_of_a_run_have_fixed_names_and_bytes(folder, tmp_path):
     run = read_run(folder)
     few = run.scores.query("score in ['bleu', 'nll_per_word']")
@@ -150,6 +151,7 @@ def test_heatmap_cells_are_square_and_grey_from_black_to_white():
     assert box.width * width / 4 == pytest.approx(box.height * height / 3)
 
 
+@pytest.mark.slow
 def test_text_is_literal_in_each_format(tmp_path, recwarn):
     """A character that no font has is drawn as a box, without a warning."""
     words = ["$x^2$", "<b>&amp;</b>", "\\frac{1}{2}", "_{a}", "\U0001f600", "a" * 300, "</s>"]

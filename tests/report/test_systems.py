@@ -356,6 +356,7 @@ def test_pairs_use_sentences_that_both_have(news: dict[str, Any], tmp_path: Path
     assert found.loc[("good", "few"), ["sentences", "delta"]].tolist() == [16, pytest.approx(-10.0)]
 
 
+@pytest.mark.slow
 def test_unknown_retention_names_the_few_sentences(news: dict[str, Any], tmp_path: Path) -> None:
     known = build_comparison(CompareConfig(**news))
     assert not any("unknown for" in note for note in known.notes["news"])
@@ -418,6 +419,7 @@ def test_languages_come_from_file_names_or_keys(source, reference, languages) ->
         find_languages(source, reference)
 
 
+@pytest.mark.slow
 def test_unit_of_lengths_is_the_label(tmp_path: Path) -> None:
     """A length counts words (a URL is one word), or characters in Chinese; buckets adapt to long lines."""
     lines = [f"see https://example.org/{n}?a=b " + "w " * (60 + 3 * (n % 60)) for n in range(240)]

@@ -53,6 +53,7 @@ def test_lack_of_memory_ends_a_command_with_one_line(capsys, fail):
     "call",
     ["processes.map_in_processes(end, range(4), 9999)", "preparation.map_chunks(end, range(100))"],
 )
+@pytest.mark.slow
 def test_killed_worker_ends_a_command_with_one_line(call):
     """The system kills a worker if memory runs out. The command is another process than the tests' own."""
     code = f"""if True:

@@ -170,6 +170,7 @@ def rank(number, address, folder):
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_graphs_on_two_ranks_equal_one_rank(tmp_path):
     address = f"file://{tmp_path}/store"
     torch.multiprocessing.start_processes(rank, (address, tmp_path), 2, start_method="fork")

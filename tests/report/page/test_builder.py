@@ -72,6 +72,7 @@ def test_page_fetches_nothing_and_allows_only_its_own_scripts(page: Elements) ->
     assert "url(" not in page.text
 
 
+@pytest.mark.slow
 def test_text_is_escaped(small: list[FinishedRun], tmp_path: Path) -> None:
     hostile = f"<img src=x onerror=alert(1)>{MARKUP}"
     results = {**small[0].results, "command": hostile, "overrides": [f"{hostile}={hostile}"]}
@@ -124,6 +125,7 @@ def test_page_has_headline_tables_and_commands(page: Elements) -> None:
     assert "model.scoring._target_" in page.text
 
 
+@pytest.mark.slow
 def test_large_page_omits_sentences_of_all_lengths(
     page: Elements, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +167,7 @@ def test_score_table_of_few_runs_is_transposed() -> None:
     assert turned(many) is many
 
 
+@pytest.mark.slow
 def test_page_of_runs_without_scores_and_of_systems(
     small: list[FinishedRun], tmp_path: Path
 ) -> None:
