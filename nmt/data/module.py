@@ -38,13 +38,14 @@ class TranslationData(pl.LightningDataModule):
         self.config = config
         data = config.data
         pairs = len(prepared.train)
-        if data.batch_tokens is None and data.batch_size > pairs:
-            log.warning("data.batch_size=%d: each update uses all %d pairs", data.batch_size, pairs)
+        by_tokens = data.batch_tokens is not None
+        size = data.batch_tokens or data.batch_size
+        assert size is not None, "`load` refuses a configuration without either size"
+        if not by_tokens and size > pairs:
+            log.warning("data.batch_size=%d: each update uses all %d pairs", size, pairs)
+            size = pairs
         self.schedule = TrainingSchedule(
-            prepared.train.sizes,
-            data.batch_tokens or min(data.batch_size, pairs),
-            seed=config.seed,
-            by_tokens=data.batch_tokens is not None,
+            prepared.train.sizes, size, seed=config.seed, by_tokens=by_tokens
         )
 
     def examples(self) -> tuple[Batch, Batch]:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from omegaconf import OmegaConf
 
-from nmt.cli.composition import conf_folder
+from nmt.cli.composition import conf_folder, with_plus
 from nmt.config.loading import load
 
 MODELS = {  # model, `data.max_length`, updates in the paper
@@ -59,7 +59,7 @@ def test_experiment_regime_data_and_scoring_compose(composer, experiment, regime
 
 def test_max_steps_of_each_experiment_and_regime(composer):
     composer()  # registers the OmegaConf resolvers
-    updates = {"tiny": (12, 24), "laptop": (2000, 6000), "gpu": (20_000, 60_000)}
+    updates = {"tiny": (12, 24), "laptop": (1200, 3600), "gpu": (20_000, 60_000)}
     for regime in ("tiny", "laptop", "gpu", "paper"):
         config = OmegaConf.load(conf_folder() / "regime" / f"{regime}.yaml")
         for experiment, (_, _, number) in MODELS.items():
@@ -76,6 +76,7 @@ def test_local_attention_takes_its_window_and_is_refused_without_attention(compo
     assert "attention=nmt.layers.local_attention.LocalAttention: RNN" in message
 
 
+@pytest.mark.slow
 def test_each_option_of_each_group_composes(composer):
     """Composes the first options of all groups together, then the second options, and so on."""
     other = ["experiment", "regime", "scoring", "attention", "data", "hydra"]
@@ -122,6 +123,23 @@ def test_vocabulary_sizes_of_each_regime(composer):
         assert (made.source_size, made.target_size) == sizes
 
 
+def test_a_typed_size_of_a_batch_replaces_the_other_one(composer, check):
+    for typed, sizes in {
+        "regime=laptop": (None, 1000),
+        "regime=laptop data.batch_size=20": (20, None),
+        "regime=laptop ++data.batch_size=20": (20, None),
+        "regime=tiny": (16, None),
+        "regime=tiny data.batch_tokens=300": (None, 300),
+    }.items():
+        data = load(composer(*with_plus(typed.split()))).data
+        assert (data.batch_size, data.batch_tokens) == sizes
+    for typed in ("data={batch_size:20}", "data.batch_size=20 data.batch_tokens=90"):
+        code, message = check(*typed.split())
+        assert code == 2
+        assert "one of them must be a number, and the other one null" in message
+    assert check("data.batch_tokens=null")[0] == 2
+
+
 def test_typed_values_take_precedence_over_groups(composer):
     """From highest to lowest precedence: the command line, the experiment, the regime, all other groups."""
     of = {
@@ -135,7 +153,7 @@ def test_typed_values_take_precedence_over_groups(composer):
         )
     }
     assert [config.data.max_length for config in of.values()] == [50, 30, 7, 50, 50]
-    assert [config.data.batch_size for config in of.values()] == [40, 16, 5, 16, 80]
+    assert [config.data.batch_size for config in of.values()] == [None, 16, 5, 16, 80]
     assert [config.model.hidden for config in of.values()] == [192, 24, 24, 1000, 1000]
     assert of["regime=tiny size=paper model.maxout=3"].model.maxout == 3
     # The sizes of the regime override those of the built-in corpus.
