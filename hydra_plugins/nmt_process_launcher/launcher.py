@@ -27,6 +27,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
+from nmt.cli.composition import with_plus
 from nmt.config.changes import effect_of, flatten
 from nmt.config.commands import TrainConfig
 from nmt.config.keys import INCIDENTAL
@@ -168,7 +169,7 @@ class ProcessLauncher(Launcher):
         jobs = []
         for number, overrides in enumerate(map(list, job_overrides), first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-            folder = earlier.pop(signature(overrides), None)
+            folder = earlier.pop(signature(with_plus(overrides)), None)
             outcome = NOT_STARTED
             if folder is None:
                 number, folder = free_folder(config, sweep, number, used)

@@ -23,14 +23,14 @@ from nmt.config.commands import SCHEMAS, CheckpointConfig
 from nmt.config.keys import entries
 from nmt.utils.environment import job_id, rank
 from nmt.utils.errors import InputError
+from nmt.utils.quoting import override_key
 
 STARTED = datetime.now()  # start time of this process
 PLUS = ("experiment",)  # config groups without a default
 LISTS = ("callbacks", "logger")  # config groups that accept several options
-REPLACING = {  # a key, the key that it replaces, and the value that disables that key
-    "trainer.max_epochs": ("trainer.max_steps", -1),
-    "data.batch_size": ("data.batch_tokens", "null"),
-    "data.batch_tokens": ("data.batch_size", "null"),
+REPLACED = {  # what a typed key disables
+    "trainer.max_epochs": "trainer.max_steps=-1",
+    "data.batch_size": "data.batch_tokens=null",
 }
 
 
@@ -44,8 +44,8 @@ def conf_folder() -> Path:
 def with_plus(words: Sequence[str]) -> list[str]:
     """Adds the `+` that Hydra requires before config groups without a default.
 
-    Removes `+` and `++` before arguments of the Trainer. Of two keys that replace each other (`REPLACING`), disables
-    the one that is not given. Expands `~` at the start of a value, since shells do not expand `~` after `=`.
+    Removes `+` and `++` before arguments of the Trainer. Disables the key that a typed key replaces (`REPLACED`).
+    Expands `~` at the start of a value, since shells do not expand `~` after `=`.
 
     >>> with_plus(["experiment=rnnsearch50", "+trainer.max_epochs=1"])
     ['+experiment=rnnsearch50', 'trainer.max_epochs=1', 'trainer.max_steps=-1']
@@ -53,12 +53,12 @@ def with_plus(words: Sequence[str]) -> list[str]:
     words = [re.sub(r"^\++(?=trainer\.)", "", word) for word in words]
     home = os.path.expanduser("~")
     words = [re.sub(r"(?<=[=\[{,:\s'\"])~(?=/|$)", lambda _: home, word) for word in words]
-    limits = {
-        word.partition("=")[0].lstrip("+") for word in words if not word.endswith(("=null", "=-1"))
-    }
-    for given, (other, off) in REPLACING.items():
-        if given in limits and other not in limits:
-            words.append(f"{other}={off}")
+    for key, disabling in REPLACED.items():
+        keys = [override_key(word) for word in words]
+        if key in keys and override_key(disabling) not in keys:
+            place = keys.index(key) + 1
+            if not words[place - 1].endswith(("=null", "=-1")):
+                words.insert(place, disabling)
     return [re.sub(r"^(?=experiment=)", "+", word) for word in words]
 
 

@@ -34,14 +34,6 @@ def load(composed: Any) -> Any:
     if isinstance(config, Config):
         type_texts(config.data)
         check_together(config)
-    if isinstance(config, TrainConfig):
-        # Stored configurations of earlier versions have both sizes, so only a composed one is checked.
-        sentences, tokens = config.data.batch_size, config.data.batch_tokens
-        if (sentences is None) == (tokens is None):
-            both = f"data.batch_size={sentences} and data.batch_tokens={tokens}".replace(
-                "None", "null"
-            )
-            raise InputError(f"{both}: one of them must be a number, and the other one null")
     # Config groups may add training keys that the schema of an evaluation does not declare.
     # `apply_overrides` rejects overrides of such keys.
     check_bounds(config, closed=not isinstance(config, CheckpointConfig))

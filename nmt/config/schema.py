@@ -84,11 +84,7 @@ class DataConfig(HeldOutConfig):
     max_length: int = key(
         50, "maximum words per side of a training pair, before any split into subwords", minimum=1
     )
-    batch_size: int | None = key(
-        80,
-        "pairs per update, summed over devices and micro-batches; replaces batch_tokens",
-        minimum=1,
-    )
+    batch_size: int = key(80, "pairs per update, summed over devices and micro-batches", minimum=1)
     batch_tokens: int | None = key(
         None,
         "maximum tokens per update (number of pairs times length of the longest sentence); replaces batch_size",

@@ -10,7 +10,7 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DataConfig
 from nmt.data.batch import Batch
 from nmt.data.batches import TrainingSchedule, evaluation_batches
 from nmt.data.pairs import Pairs
@@ -38,14 +38,19 @@ class TranslationData(pl.LightningDataModule):
         self.config = config
         data = config.data
         pairs = len(prepared.train)
-        by_tokens = data.batch_tokens is not None
-        size = data.batch_tokens or data.batch_size
-        assert size is not None, "`load` refuses a configuration without either size"
-        if not by_tokens and size > pairs:
-            log.warning("data.batch_size=%d: each update uses all %d pairs", size, pairs)
-            size = pairs
+        if data.batch_tokens is None and data.batch_size > pairs:
+            log.warning("data.batch_size=%d: each update uses all %d pairs", data.batch_size, pairs)
+        if data.batch_tokens and data.batch_size != DataConfig.batch_size:
+            log.warning(
+                "data.batch_size=%d: not used, because data.batch_tokens=%d; set data.batch_tokens=null",
+                data.batch_size,
+                data.batch_tokens,
+            )
         self.schedule = TrainingSchedule(
-            prepared.train.sizes, size, seed=config.seed, by_tokens=by_tokens
+            prepared.train.sizes,
+            data.batch_tokens or min(data.batch_size, pairs),
+            seed=config.seed,
+            by_tokens=data.batch_tokens is not None,
         )
 
     def examples(self) -> tuple[Batch, Batch]:

@@ -219,10 +219,9 @@ def describe_training(model: Any, trainer: pl.Trainer) -> str:
     size = f"{parameters / 1e6:.1f} M" if parameters >= 1e6 else f"{parameters:,}"
     devices = f"{trainer.world_size} x " if trainer.world_size > 1 else ""
     scoring = class_name(scoring_of(config.model) or "none")
+    batch = counted(config.data.batch_size, "sentence")
     if config.data.batch_tokens is not None:
         batch = f"at most {counted(config.data.batch_tokens, 'token')}"
-    else:
-        batch = counted(config.data.batch_size, "sentence")
     device = trainer.strategy.root_device
     length = f"without a limit of updates, {batch} per update,"
     if trainer.max_steps > 0:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -120,14 +121,25 @@ def statements(records):
         numbers = f"{row['updates']:,} | {row['bleu']:.2f} | {row['brevity_penalty']:.2f} |"
         yield "performance", numbers
 
-    laptop = pd.read_csv(RECORDS / "laptop.csv").groupby("model").mean(numeric_only=True)
-    encdec, search = (laptop.loc[name] for name in ("rnnencdec50", "rnnsearch50"))
+    scores = records.scores.query("study == 'table1' and set == 'by_length' and score == 'bleu'")
+    means = scores.query("subset == 'all'").groupby(["group", "to"])["value"].mean()
+    encdec, search = (means[name] for name in ("rnnencdec50", "rnnsearch50"))
     yield (
         "first-hour",
-        f"RNNencdec falls from BLEU {encdec['bleu_1_10']:.1f} (1 to 10 words) to "
-        f"{encdec['bleu_41_50']:.1f} (41 to 50), RNNsearch from {search['bleu_1_10']:.1f} to "
-        f"{search['bleu_41_50']:.1f}",
+        f"RNNencdec falls from BLEU {encdec[10]:.1f} (1 to 10 words) to {encdec[50]:.1f} (41 to 50), "
+        f"RNNsearch from {search[10]:.1f} to {search[50]:.1f}",
     )
+    page = (RECORDS.parent / "performance.md").read_text(encoding="utf-8")
+    tried = pd.read_csv(RECORDS / "rivals.csv", keep_default_na=False).groupby("keys")
+    for keys in ("", *re.findall(r"^\| `([a-z_.]+=[^`]*)` \|", page, re.MULTILINE)):
+        runs = tried.get_group((keys,))
+        assert len(runs) == 3, keys
+        mean = runs[["by_length_bleu", "by_length_aer", "cpu_s"]].mean()
+        yield (
+            "performance",
+            f"| {f'`{keys}`' if keys else 'none'} | {mean['by_length_bleu']:.1f} | "
+            f"{mean['by_length_aer']:.3f} | {mean['cpu_s']:.0f} |",
+        )
 
     table = pd.read_csv(RECORDS / "bands.csv")
     equal, worse = table["equal"], table["worse"]

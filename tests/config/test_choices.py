@@ -123,21 +123,18 @@ def test_vocabulary_sizes_of_each_regime(composer):
         assert (made.source_size, made.target_size) == sizes
 
 
-def test_a_typed_size_of_a_batch_replaces_the_other_one(composer, check):
+def test_a_typed_number_of_sentences_replaces_the_tokens_of_a_batch(composer):
     for typed, sizes in {
-        "regime=laptop": (None, 1000),
+        "regime=laptop": (80, 1000),
         "regime=laptop data.batch_size=20": (20, None),
         "regime=laptop ++data.batch_size=20": (20, None),
+        "regime=laptop data.batch_tokens=90 data.batch_size=20": (20, 90),
+        "regime=laptop data.batch_size=20 data={batch_tokens:90}": (20, 90),
         "regime=tiny": (16, None),
-        "regime=tiny data.batch_tokens=300": (None, 300),
+        "regime=tiny data.batch_tokens=300": (16, 300),
     }.items():
         data = load(composer(*with_plus(typed.split()))).data
         assert (data.batch_size, data.batch_tokens) == sizes
-    for typed in ("data={batch_size:20}", "data.batch_size=20 data.batch_tokens=90"):
-        code, message = check(*typed.split())
-        assert code == 2
-        assert "one of them must be a number, and the other one null" in message
-    assert check("data.batch_tokens=null")[0] == 2
 
 
 def test_typed_values_take_precedence_over_groups(composer):
@@ -153,7 +150,7 @@ def test_typed_values_take_precedence_over_groups(composer):
         )
     }
     assert [config.data.max_length for config in of.values()] == [50, 30, 7, 50, 50]
-    assert [config.data.batch_size for config in of.values()] == [None, 16, 5, 16, 80]
+    assert [config.data.batch_size for config in of.values()] == [80, 16, 5, 16, 80]
     assert [config.model.hidden for config in of.values()] == [192, 24, 24, 1000, 1000]
     assert of["regime=tiny size=paper model.maxout=3"].model.maxout == 3
     # The sizes of the regime override those of the built-in corpus.

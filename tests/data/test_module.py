@@ -90,6 +90,12 @@ def test_batch_size_is_limited_to_the_number_of_pairs(config: Config, caplog: An
     assert sorted(data.schedule.rows(0)) == list(range(pairs))
 
 
+def test_a_number_of_sentences_beside_tokens_is_named(config: Config, caplog: Any) -> None:
+    config.data.batch_tokens = 90
+    TranslationData(prepare(config.data, config.tokenizer), config)
+    assert "data.batch_size=6: not used, because data.batch_tokens=90" in caplog.text
+
+
 def test_validation_has_each_pair_once(config: Config, tmp_path: Path) -> None:
     model, _ = fit(config, tmp_path, 8)
     for step in (4, 8):
