@@ -167,9 +167,11 @@ class ProcessLauncher(Launcher):
         earlier = {signature(OmegaConf.load(file)): file.parents[1] for file in files}
         used = set(earlier.values())
         jobs = []
-        for number, overrides in enumerate(map(list, job_overrides), first):
+        # Words from a file of `hparams_search` have not yet been completed, as a job completes its words.
+        completed = (with_plus(list(words)) for words in job_overrides)
+        for number, overrides in enumerate(completed, first):
             config = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
-            folder = earlier.pop(signature(with_plus(overrides)), None)
+            folder = earlier.pop(signature(overrides), None)
             outcome = NOT_STARTED
             if folder is None:
                 number, folder = free_folder(config, sweep, number, used)

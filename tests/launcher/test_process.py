@@ -218,16 +218,29 @@ def test_repeated_sweep_skips_finished_jobs_and_resumes_others(app):
     ]
 
 
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        (["seed=1,2"], ["seed=1"]),
+        (["hparams_search=mine"], ["data.batch_size=20", "data.batch_tokens=null"]),
+    ],
+)
 @pytest.mark.parametrize("file", ["results.json", "checkpoints/last.ckpt"])
-def test_refuses_a_job_with_another_configuration(composer, tmp_path, file):
+def test_refuses_a_job_with_another_configuration(composer, tmp_path, file, typed, stored):
     """The whole sweep ends before a job runs. A job without results and checkpoints may change."""
+    search = tmp_path / "conf/hparams_search/mine.yaml"
+    search.parent.mkdir(parents=True)
+    search.write_text(
+        "# @package _global_\nhydra: {sweeper: {params: {data.batch_size: '20,40'}}}\n"
+    )
     job = tmp_path / "s/0"
     for path in (job / ".hydra/overrides.yaml", job / file):
         path.parent.mkdir(parents=True, exist_ok=True)
-    (job / ".hydra/overrides.yaml").write_text("[seed=1]")
-    OmegaConf.save(composer("seed=1", "model.dropout=0.3"), job / ".hydra/config.yaml")
+    words = [*stored, *(word for word in typed if "search" in word)]
+    (job / ".hydra/overrides.yaml").write_text(json.dumps(words))
+    OmegaConf.save(composer(*stored, "model.dropout=0.3"), job / ".hydra/config.yaml")
     (job / file).write_text("{}")
-    ended = run("train", "-m", "seed=1,2", SWEEP, cwd=tmp_path)
+    ended = run("train", "-m", "--config-dir=conf", *typed, SWEEP, cwd=tmp_path)
     assert (ended.code, ended.err) == (
         2,
         "nmt: model.dropout=0.1: the job in s/0 ran with model.dropout=0.3; name another "

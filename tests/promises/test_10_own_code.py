@@ -76,6 +76,7 @@ TYPED = (
     "trainer.profiler=simple",
     "trainer.max_steps=3",
     "data.batch_size=8",
+    "data.batch_tokens=null",
     "hydra.run.dir=run",
     "evaluation.scores=[chrf,my_scores.WordRecall]",
     "evaluation.resamples=50",
