@@ -131,7 +131,7 @@ def statements(records):
     )
     page = (RECORDS.parent / "performance.md").read_text(encoding="utf-8")
     tried = pd.read_csv(RECORDS / "rivals.csv", keep_default_na=False).groupby("keys")
-    for keys in ("", *re.findall(r"^\| `([a-z_.]+=[^`]*)` \|", page, re.MULTILINE)):
+    for keys in ("", *re.findall(r"^\| `([^`]+)` \| [\d.]+ \| 0\.\d{3} \|", page, re.MULTILINE)):
         runs = tried.get_group(keys)
         assert len(runs) == 3, keys
         mean = runs[["by_length_bleu", "by_length_aer", "cpu_s"]].mean()
