@@ -67,6 +67,7 @@ def agent_commands():
         yield values, words
 
 
+@pytest.mark.slow
 def test_sweep_runs_compose_and_differ(composer, monkeypatch):
     monkeypatch.setenv("WANDB_RUN_ID", "1a2b")
     assert SWEEP["method"] == "grid"

@@ -79,6 +79,7 @@ def test_sweep_writes_one_page_of_the_finished_jobs(sweep, tmp_path, launcher):
     assert (output + logs).count("sweep: s\n") == 2
 
 
+@pytest.mark.slow
 def test_sweep_with_a_failed_job_writes_the_page_and_exits_1(sweep, tmp_path):
     code, output = sweep("hydra/launcher=process", "hydra.sweep.dir=s", "fail=false,true")
     assert code == 1

@@ -35,6 +35,7 @@ class TestEvaluate:
                 ).read_text()
         assert (program.folder / "again/.hydra/config.yaml").is_file()
 
+    @pytest.mark.slow
     def test_ensemble_is_scored_as_one_model(self, program, tmp_path):
         files = [small_checkpoint(tmp_path / f"{seed}.ckpt", seed) for seed in (1, 2)]
         (tmp_path / "s").write_text("the cat sees a bird .\nthe red cat .\n")

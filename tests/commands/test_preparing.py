@@ -34,6 +34,7 @@ def run(cache, *typed, body="pass"):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, processes are not forked")
 class TestPreparing:
+    @pytest.mark.slow
     def test_text_is_cached_without_torch_at_the_end_of_the_block(self, tmp_path):
         ended = run(tmp_path)
         assert ended.returncode == 0, ended.stderr

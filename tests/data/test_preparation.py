@@ -199,6 +199,7 @@ def test_language_without_rules_is_tokenised_as_english_with_a_warning(
     assert text.train[0]["target"] == ["Con", "mèo", "."]
 
 
+@pytest.mark.slow
 def test_each_chinese_character_is_a_token(config: Config, write: Write) -> None:
     raw_text(config, write, ("The cat.", "黑猫在睡觉。"), ("The dog.", "e\u0301 OK，狗"))
     config.data.languages = ["en", "zh"]

@@ -120,6 +120,7 @@ def app(tmp_path: Path) -> App:
     return App(tmp_path)
 
 
+@pytest.mark.slow
 def test_jobs_run_in_order(app):
     code, output = app.sweep(SWEEP, "seed=3,1", "text=a", SLURM_NTASKS="4", SLURM_PROCID="0")
     assert code == 0, output
