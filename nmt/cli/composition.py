@@ -54,11 +54,12 @@ def with_plus(words: Sequence[str]) -> list[str]:
     home = os.path.expanduser("~")
     words = [re.sub(r"(?<=[=\[{,:\s'\"])~(?=/|$)", lambda _: home, word) for word in words]
     for key, disabling in REPLACED.items():
-        keys = [override_key(word) for word in words]
-        if key in keys and override_key(disabling) not in keys:
-            place = keys.index(key) + 1
-            if not words[place - 1].endswith(("=null", "=-1")):
-                words.insert(place, disabling)
+        other = override_key(disabling)
+        given = [w for w in words if not w.startswith("~") and not w.endswith(("=null", "=-1"))]
+        keys = [override_key(word) for word in given]
+        if key in keys and other not in keys:
+            words = [word for word in words if override_key(word) != other]
+            words.insert(1 + words.index(given[keys.index(key)]), disabling)
     return [re.sub(r"^(?=experiment=)", "+", word) for word in words]
 
 

@@ -42,7 +42,7 @@ class TranslationData(pl.LightningDataModule):
             log.warning("data.batch_size=%d: each update uses all %d pairs", data.batch_size, pairs)
         if data.batch_tokens and data.batch_size != DataConfig.batch_size:
             log.warning(
-                "data.batch_size=%d: not used, because data.batch_tokens=%d; set data.batch_tokens=null",
+                "data.batch_size=%d is not used: data.batch_tokens=%d replaces it, unless it is null",
                 data.batch_size,
                 data.batch_tokens,
             )

@@ -148,6 +148,10 @@ def test_tilde_at_the_start_of_a_value_is_expanded(monkeypatch) -> None:
     typed = ["trainer.max_epochs=2", "trainer.max_steps=-1"]
     for plus in ("", "+", "++"):
         assert with_plus([f"{plus}trainer.max_epochs=2"]) == typed
+    for off in ("null", "-1"):
+        assert with_plus([f"trainer.max_steps={off}", "trainer.max_epochs=2"]) == typed
+    for other in ("~data.batch_size", "data.batch_size=null"):
+        assert with_plus([other]) == [other]
     assert with_plus(words) == [
         "runs=[/home/me/a,/home/me/b]",
         'output="/home/me/c"',

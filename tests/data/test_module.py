@@ -93,7 +93,7 @@ def test_batch_size_is_limited_to_the_number_of_pairs(config: Config, caplog: An
 def test_a_number_of_sentences_beside_tokens_is_named(config: Config, caplog: Any) -> None:
     config.data.batch_tokens = 90
     TranslationData(prepare(config.data, config.tokenizer), config)
-    assert "data.batch_size=6: not used, because data.batch_tokens=90" in caplog.text
+    assert "data.batch_size=6 is not used: data.batch_tokens=90 replaces it" in caplog.text
 
 
 def test_validation_has_each_pair_once(config: Config, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ folder: ${hydra:sweep.dir}
 trainer: {devices: 1, accelerator: auto}
 """
 SWEEP = "hydra.sweep.dir=s"
+SEARCH = "hparams_search=mine"
 
 
 class App:
@@ -222,8 +223,8 @@ def test_repeated_sweep_skips_finished_jobs_and_resumes_others(app):
 @pytest.mark.parametrize(
     ("typed", "stored"),
     [
-        (["seed=1,2"], ["seed=1"]),
-        (["hparams_search=mine"], ["data.batch_size=20", "data.batch_tokens=null"]),
+        ("seed=1,2", ["seed=1"]),
+        (SEARCH, [SEARCH, "data.batch_size=20", "data.batch_tokens=null"]),
     ],
 )
 @pytest.mark.parametrize("file", ["results.json", "checkpoints/last.ckpt"])
@@ -237,14 +238,15 @@ def test_refuses_a_job_with_another_configuration(composer, tmp_path, file, type
     job = tmp_path / "s/0"
     for path in (job / ".hydra/overrides.yaml", job / file):
         path.parent.mkdir(parents=True, exist_ok=True)
-    words = [*stored, *(word for word in typed if "search" in word)]
-    (job / ".hydra/overrides.yaml").write_text(json.dumps(words))
-    OmegaConf.save(composer(*stored, "model.dropout=0.3"), job / ".hydra/config.yaml")
+    (job / ".hydra/overrides.yaml").write_text(json.dumps(["regime=tiny", *stored]))
+    words = [word for word in stored if word != SEARCH]
+    ran = composer("regime=tiny", *words, "model.dropout=0.3")
+    OmegaConf.save(ran, job / ".hydra/config.yaml")
     (job / file).write_text("{}")
-    ended = run("train", "-m", "--config-dir=conf", *typed, SWEEP, cwd=tmp_path)
+    ended = run("train", "-m", "--config-dir=conf", "regime=tiny", typed, SWEEP, cwd=tmp_path)
     assert (ended.code, ended.err) == (
         2,
-        "nmt: model.dropout=0.1: the job in s/0 ran with model.dropout=0.3; name another "
+        "nmt: model.dropout=0.0: the job in s/0 ran with model.dropout=0.3; name another "
         "hydra.sweep.dir, or delete the folder to run the job again\n",
     )
     assert not (tmp_path / "s/1").exists()
